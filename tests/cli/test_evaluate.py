@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,66 @@ def test_the_columns_of_table_1_are_documented_in_their_order(result: Evaluation
     body = text.split("\n### Columns of Table I\n", 1)[1].split("\n#", 1)[0]
     documented = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
     assert documented == list(next(all_rows(result)))
+
+
+# With `--paper singh`
+
+
+def singh(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return hacs_process(folder, "evaluate", "--paper", "singh", *arguments)
+
+
+@pytest.fixture(scope="module")
+def updated_often(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("timelines")
+    write_timelines(made, updates_a_year=60.0)
+    return made
+
+
+def values(rows: list[dict[str, str]], table: str, row: str) -> dict[str, float]:
+    """Return the numbers of a row of a table by their columns."""
+    return {
+        one["column"]: float(one["value"])
+        for one in rows
+        if (one["table"], one["row"]) == (table, row)
+    }
+
+
+@pytest.mark.slow
+def test_without_files_pages_are_made_up(tmp_path: Path) -> None:
+    done = singh(tmp_path, "--synthetic-pages", "500", "--csv", "out.csv")
+    assert done.returncode == 0, done.stderr
+    found = rows_of(tmp_path / "out.csv")
+    assert {row["table"] for row in found} == {"table1", "table2", "table3", "table4", "figure1"}
+    assert values(found, "table1", "pages") == {"": 500.0}
+    assert set(values(found, "table4", "weibull")) == {
+        "observed",
+        "premature",
+        "precision",
+        "visits",
+    }
+    assert "Table 1: the data (synthetic)" in done.stdout
+    assert "Figure 1" in done.stdout
+
+
+@pytest.mark.slow
+def test_timelines_are_accessed_daily_or_as_captures_show(
+    updated_often: Path, tmp_path: Path
+) -> None:
+    files = (
+        "--pages",
+        str(updated_often / "pages.csv"),
+        "--updates",
+        str(updated_often / "updates.csv"),
+    )
+    daily = singh(tmp_path, *files, "--csv", "daily.csv")
+    seen = singh(
+        tmp_path, *files, "--captures", str(updated_often / "captures.csv"), "--csv", "seen.csv"
+    )
+    assert daily.returncode == seen.returncode == 0, daily.stderr + seen.stderr
+    assert "an access a day" in daily.stdout
+    means = [
+        values(rows_of(tmp_path / f"{name}.csv"), "table1", "updates_mean")[""]
+        for name in ("daily", "seen")
+    ]
+    assert means[0] > means[1]  # updates between two captures are one

@@ -111,28 +111,6 @@ def test_lines_that_are_left_out_are_counted(
     assert "access.log: 1 line left out: of another format" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("fit", "--csv", "/no/such/folder/x.csv"), "--csv"),
-        (("seeds", "--by", "planet"), "--by 'planet': must be one of site, folder"),
-        (("seeds", "-o", "/no/such/folder/x.txt"), "-o"),
-        (("import", "-o", "out.csv", "--format", "nonsense"), "--format 'nonsense'"),
-        (("import", "-o", "out.csv", "--site", "?"), "--site '?'"),
-        (("import", "-o", "out.csv"), "no views in"),
-    ],
-)
-def test_a_wrong_option_is_named(
-    views: Path, caplog: pytest.LogCaptureFixture, arguments: tuple[str, ...], words: str
-) -> None:
-    command, *options = arguments
-    result = run(command, views, *options)
-    assert result.exit_code == 1
-    assert isinstance(result.exception, SystemExit)
-    assert words in caplog.text
-    assert not Path("out.csv").exists()
-
-
 def test_nothing_is_listed_where_no_page_is_temporal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -105,6 +105,12 @@ COMMANDS = {
     "interest fit {folder}/rubbish": "rubbish",
     "interest seeds {folder}/none.csv": "none.csv",
     "interest import {folder}/none.log": "--",
+    "interest fit --csv {folder}/none/x.csv {folder}/none.csv": "--csv",
+    "interest seeds --by planet {folder}/none.csv": "--by 'planet': must be one of site, folder",
+    "interest seeds -o {folder}/none/x.txt {folder}/none.csv": "-o",
+    "interest import -o {folder}/x.csv --format nonsense {folder}/none.log": "--format 'nonsense'",
+    "interest import -o {folder}/x.csv --site ? {folder}/none.log": "--site '?'",
+    "interest import -o {folder}/x.csv {folder}/seeds.txt": "no views in",
 }
 """Commands, and what the line has to name."""
 

@@ -1,4 +1,4 @@
-"""`scrapy crawl wayback` against an archive that is overloaded, odd, or not there."""
+"""`scrapy crawl wayback` against an archive that is overloaded, odd, not there or not believed."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import pytest
 
 from integration_support import Crawl, Project
 from servers import Site
-from wayback_machine import CUT, RESET
+from wayback_machine import CUT, EXCLUDED, RESET, page
 from wayback_support import (
     PAUSE_SECONDS,
     Bootstrap,
@@ -36,12 +36,13 @@ def fill(bootstrap: Bootstrap, number: int = 12, url: str = URL) -> list[str]:
 
 
 def history(times: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    others = ["http://b.org/x?y=1", "https://www.c.org/", "mailto:a@b.org", "#top", "../~eve/"]
     for number, at in enumerate(times):
-        yield at, [f"/{one}" for one in times[: number + 1]]
+        yield at, [*others, *(f"/{one}" for one in times[: number + 1])]
 
 
 def assert_complete(bootstrap: Bootstrap, times: Sequence[str], *urls: str) -> None:
-    """Nothing of the archive is missing in the state."""
+    """Nothing of the archive is missing in the state, and nothing else is in it."""
     visits = [visit(url, at, *links) for url in urls or [URL] for at, links in history(times)]
     assert bootstrap.state() == known(recorded_directly(bootstrap.project.folder, visits))
 
@@ -187,3 +188,52 @@ def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap)
     assert crawl.stat("hacs/archive/pauses") == 7
     asked = [one.at for one in bootstrap.archive.asks("cdx")]
     assert asked[-1] - asked[-2] > 0.05 * 2**6 - 0.05
+
+
+# What is believed to be a memento, and what is asked for once more
+OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
+
+
+def test_the_page_that_says_a_url_is_excluded_is_read_to_its_end(bootstrap: Bootstrap) -> None:
+    assert EXCLUDED.index(b"excluded") > 50_000
+    fill(bootstrap)
+    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=EXCLUDED)
+    crawl = bootstrap.run([URL])
+    assert [item["status"] for item in crawl.items] == ["blocked"]
+    assert bootstrap.pages() == {}
+
+
+def test_a_seed_of_which_nothing_could_be_recorded_is_not_said_to_have_a_history(
+    bootstrap: Bootstrap,
+) -> None:
+    fill(bootstrap)
+    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=OWN_PAGE)
+    crawl = bootstrap.run([URL])
+    assert bootstrap.pages() == {}
+    assert "12 mementos were not shown (no Memento-Datetime: 12" in crawl.log
+    assert [item["status"] for item in crawl.items] == ["unread"]
+    assert "0 have a history" in crawl.log
+    assert "(archival rate 0 %), 1 have no readable capture" in crawl.log
+
+
+def test_an_archive_that_names_no_times_is_believed_where_the_digest_is_right(
+    bootstrap: Bootstrap,
+) -> None:
+    times = fill(bootstrap)
+    bootstrap.archive.names_times = False
+    other = page("/other")
+    bootstrap.archive.fail("memento", 200, body=other, only_if=lambda one: times[0] in one.path)
+    bootstrap.run([URL])
+    assert len(bootstrap.pages()[URL].visits) == len(times) - 1
+    bootstrap.run([URL])
+    assert_complete(bootstrap, times)
+
+
+def test_links_that_an_archive_has_rewritten_are_put_right_and_it_is_said_once(
+    bootstrap: Bootstrap,
+) -> None:
+    times = fill(bootstrap)
+    bootstrap.archive.rewrites = True
+    crawl = bootstrap.run([URL])
+    assert crawl.log.count("rewrites the links of pages, although the request") == 1
+    assert_complete(bootstrap, times)

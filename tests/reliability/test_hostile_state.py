@@ -119,13 +119,6 @@ class Hostile:
         field = key.to_bytes(8, "little", signed=True)
         self._redis.hset(name, field, change(self._redis.hget(name, field)))
 
-    def note(self, key: str, text: str) -> None:
-        if self._db is not None:
-            table = f'"{self._namespace}.meta"'
-            self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", (key, text))
-        else:
-            self._redis.hset(f"{self._namespace}:notes", key, text)
-
     def close(self) -> None:
         (self._redis if self._db is None else self._db).close()
 
@@ -191,29 +184,11 @@ def test_damaged_outcome_records_are_passed_over(
     assert len(state.outcomes()) == 0
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
-        "{",
-        "[1, 2]",
-        '{"log_median": 1e6, "log_sd": 1}',
-        '{"log_median": "x", "log_sd": 1}',
-        "[" * 99_999,
-    ],
-)
-def test_a_damaged_prior_is_named(note: str, state_url: str, namespace: str) -> None:
-    with closing(open_store(state_url, namespace, Path())) as store:
-        with closing(Hostile(state_url, namespace)) as hostile:
-            hostile.note("prior", note)
-        with pytest.raises(StateError, match=r"the note 'prior' .*damaged, remove it"):
-            State(store, Estimation())
-
-
 @pytest.mark.parametrize("schema", ["two", "[2]", "", "1e999"])
 def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str) -> None:
     url = f"redis://127.0.0.1:{redis_port}/0"
-    with closing(Hostile(url, namespace)) as hostile:
-        hostile.note("schema", schema)
+    with redis.Redis(port=redis_port) as client:
+        client.hset(f"{namespace}:notes", "schema", schema)
     with pytest.raises(StateError, match=f"cannot open the state in {url}"):
         open_store(url, namespace, Path())
 

@@ -2,7 +2,9 @@
 
 import json
 import re
+from hashlib import sha256
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from calibration_support import drawn, keep
+from hacs_crawler import report
 from hacs_crawler.ranking.plan import make_plan, read_rows
-from hacs_crawler.report.html import embedded, html
+from hacs_crawler.report.html import SCRIPTS, embedded, html
 from hacs_crawler.report.numbers import (
     INTERVAL_EDGES_DAYS,
     REMARKABLE,
@@ -258,3 +261,24 @@ def test_predictions_worse_than_a_constant_are_named_with_what_helps() -> None:
     state = empty_state()
     keep(state, drawn(3_000, lambda p: p))
     assert len(data_of(state, config_of())["words"]["calibration"]) == 1
+
+
+# What the report is drawn with is what others published, and is as small as it is said to be
+
+FOLDER = Path(report.__file__).parent
+VENDOR = FOLDER / "vendor"
+VENDORED = re.compile(r"`[^`]*/([^`/]+)` \| \[\w+\]\(([^)]+)\) \| `(\w{64})`")
+
+
+def test_files_of_others_are_unchanged_and_have_their_licences() -> None:
+    rows = VENDORED.findall((VENDOR / "README.md").read_text("utf-8"))
+    assert {name for name, _, _ in rows} == {path.name for path in VENDOR.glob("*.js")}
+    assert {name for name, _, _ in rows} == set(SCRIPTS)
+    for name, licence, digest in rows:
+        assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest
+        assert "Permission" in (VENDOR / licence).read_text("utf-8")
+
+
+def test_the_report_is_at_most_a_thousand_lines_of_ours() -> None:
+    ours = [path for path in FOLDER.iterdir() if path.suffix in {".py", ".js", ".css", ".html"}]
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in ours) <= 1_000

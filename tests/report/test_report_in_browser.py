@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from browser import needs_chromium
@@ -352,3 +353,35 @@ def test_without_scripts_there_is_something_to_read(browser: Browser, busy: Path
     assert "51 of 160 pages changed" in text
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     tab.close()
+
+
+# Judged by axe-core: narrow to wide, light, dark, and as it is printed
+
+
+WIDTHS = (400, 800, 1400)
+
+
+def faults(tab: Page) -> dict[str, list[str]]:
+    """The rules that the page breaks as it is now, each with where it does."""
+    found = Axe().run(tab).response["violations"]
+    return {one["id"]: [str(node["target"]) for node in one["nodes"][:5]] for one in found}
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "print"])
+@pytest.mark.parametrize(
+    "fragment", ["", page_fragment(BUSY), "#page=1"], ids=["overview", "page", "unknown"]
+)
+def test_a_page_breaks_no_rule_of_accessibility(
+    opened: Callable[..., Page], busy: Path, fragment: str, look: str
+) -> None:
+    tab = opened(busy, fragment, WIDTHS[0], look=look)
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 900})
+        settle(tab)
+        assert (width, faults(tab)) == (width, {})
+
+
+def test_faults_would_be_found(opened: Callable[..., Page], busy: Path) -> None:
+    tab = opened(busy)
+    tab.evaluate("document.querySelector('th').replaceChildren()")
+    assert faults(tab).keys() == {"empty-table-header"}

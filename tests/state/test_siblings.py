@@ -76,12 +76,18 @@ def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() 
 
 
 @pytest.mark.parametrize(
-    "note", [0.5, {}, {"sibling_correlation": "much"}, {"sibling_correlation": 1.5}]
+    ("key", "note"),
+    [
+        *[("siblings", note) for note in (0.5, {}, {"sibling_correlation": "much"})],
+        ("siblings", {"sibling_correlation": 1.5}),
+        ("prior", [1, 2]),
+        *[("prior", {"log_median": median, "log_sd": 1}) for median in (1e6, "x")],
+    ],
 )
-def test_a_damaged_note_is_named(note: object) -> None:
+def test_a_damaged_note_is_named(key: str, note: object) -> None:
     store = MemoryStore()
-    store.write_meta({"siblings": note})
-    with pytest.raises(StateError, match="the note 'siblings' in the state is damaged, remove it"):
+    store.write_meta({key: note})
+    with pytest.raises(StateError, match=f"the note '{key}' in the state is damaged, remove it"):
         State(store, Estimation())
 
 
