@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
 
+import numpy as np
+
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.choice import Quota
@@ -38,7 +40,7 @@ def plan_of_all(
     `ids_and_rows` are all pages of the state, if read already.
     """
     if isinstance(state, JoinedState):
-        return plan_of_shards(state.states, options, now, limit, warns=ids_and_rows is None)
+        return plan_of_shards(state.states, options, now, limit, warns=ids_and_rows is None)[0]
     return plan_of(*(ids_and_rows or read_rows(state, progress, now)), state, options, now, limit)
 
 
@@ -50,8 +52,8 @@ def plan_of_shards(
     *,
     only_seen: bool = False,
     warns: bool = True,
-) -> Plan:
-    """Return the plan of all pages of the shards, or of visited ones (`only_seen`).
+) -> tuple[Plan, list[int]]:
+    """Return the plan of the shards' pages, or of visited ones (`only_seen`), and how many each has.
 
     Each shard is ranked whole, one after the other. Pages of the same score are taken from all shards by
     turns. Visits later than now are set aside, and logged if it `warns`. Raises ConfigError, StateError.
@@ -72,7 +74,8 @@ def plan_of_shards(
     if set_aside and warns:
         pages, latest = zip(*set_aside, strict=True)
         logger.warning("%s", SetAside(sum(pages), max(latest)))
-    return plan_from(merged(parts, quota.within(limit)), quota, limit)
+    plan = plan_from(merged(parts, quota.within(limit)), quota, limit)
+    return plan, [int(np.isin(part.candidates.page_ids, plan.page_ids).sum()) for part in parts]
 
 
 def plan_round(config: Config, count: int) -> tuple[Round, int]:
@@ -90,7 +93,7 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         lock.release()
     options, now = config.ranking, config.clock()
     quota = Quota(options.budget).sharing(options.discover)
-    cut_off, pages = None, 0
+    cut_off, pages, shares = None, 0, [ShardShare() for _ in range(count)]
     joined = open_shards(config, count, reads_only=False)
     shards = nullcontext() if joined is None else closing(joined)
     with shards, closing(open_rounds(config, count)) as notes:
@@ -102,11 +105,12 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
             if quota.budget is not None:
                 budget, only_seen = quota.budget - (quota.unseen or kept), quota.unseen is not None
                 bounded = replace(options, budget=max(budget, 1))
-                plan = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
+                plan, planned = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
+                for shard, number in zip(joined.shards, planned, strict=True):
+                    shares[shard.index].planned = number
         # later than the last round, so that its visits do not belong to this one
         began = max(int(now), before.began + 1 if before else 0)
-        shares = [ShardShare() for _ in range(count)]
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares, kept)
         notes.write(round_)
     return round_, pages

@@ -32,13 +32,14 @@ T = TypeVar("T")
 class ShardShare(Struct):
     """One shard's share of a round.
 
-    `seen` and `new` are visits taken from the budget for known pages and for pages never seen;
-    `unseen` is the number of the latter left at the end. `given` counts how often requests were
-    handed over to the shard, `counts` are stats of its crawls, and `start` is the sum of the ids of
-    its start requests' pages.
+    `planned` known pages are in the plan. `seen` and `new` are visits taken from the budget for known
+    pages and for pages never seen; `unseen` is the number of the latter left at the end. `given` counts
+    how often requests were handed over to the shard, `counts` are stats of its crawls, and `start` is
+    the sum of the ids of its start requests' pages.
     """
 
     attempts: int = 0
+    planned: int = 0
     seen: int = 0
     new: int = 0
     unseen: int = 0
@@ -99,19 +100,21 @@ class Round(Struct):
     ) -> tuple[int, int]:
         """Take a lot for a shard: up to `seen` visits of known pages, and `new` of others.
 
-        Returns both numbers. `had` is the share as the crawl knows it, to undo an earlier call
-        whose answer was lost.
+        Returns both numbers. Until other shards have ended, what was planned of them is left to them.
+        `had` is the share as the crawl knows it, to undo an earlier call whose answer was lost.
         """
         share = self.shards[number]
         if had is not None:
             share.seen, share.new = had.seen, had.new
+        others = [shard for shard in self.shards if shard is not share and not shard.has_ended]
+        of_new = self.for_new is None  # the plan may have chosen pages never seen
+        theirs = sum(max(0, shard.planned - shard.seen - of_new * shard.new) for shard in others)
         free = self.free
-        unfinished = sum(not share.has_ended for share in self.shards)
-        lot = min(LOT, max(1, free // (2 * max(1, unfinished))))
+        lot = min(LOT, max(1, free // (2 + 2 * len(others))))
         had_new = sum(shard.new for shard in self.shards)
         for_new = max(self.kept, had_new) if self.for_new is None else self.for_new
-        left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards)
-        left_new = free if self.for_new is None else for_new - had_new
+        left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards) - theirs
+        left_new = free - theirs if self.for_new is None else for_new - had_new
         got_seen = max(0, min(seen, lot, free, left_seen))
         got_new = max(0, min(new, lot, free - got_seen, left_new))
         share.seen += got_seen
@@ -134,7 +137,7 @@ class Round(Struct):
             self.for_new = None if self.cut_off is None else self.for_new
             self.cut_off, self.kept = None, 0
             for shard in self.shards:
-                shard.has_ended, shard.has_more = not shard.has_more, False
+                shard.has_ended, shard.has_more, shard.planned = not shard.has_more, False, 0
 
     def give(self, numbers: Collection[int]) -> None:
         """Note that requests were handed over to shards, which reopens them."""

@@ -86,7 +86,7 @@ def planned(arguments: list[StateArguments], budget: int, now: float) -> set[str
     """The URLs that one process chooses of all shards' pages."""
     config = Config.from_settings(Settings({"HACS_BUDGET": budget}))
     states = [open_state(*one) for one in arguments]
-    plan = plan_of_shards(states, config.ranking, now)
+    plan = plan_of_shards(states, config.ranking, now)[0]
     found = set()
     for state in states:
         pages = state.load(plan.page_ids.tolist())

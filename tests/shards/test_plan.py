@@ -56,7 +56,7 @@ def test_the_plan_of_all_shards_is_that_of_one_process(
     asked: dict[str, Any], shards: tuple[State, list[State]]
 ) -> None:
     whole, states = shards
-    plan = plan_of_shards(states, options(**asked), NOW)
+    plan = plan_of_shards(states, options(**asked), NOW)[0]
     wanted = make_plan(whole, options(**asked), NOW)
     assert sorted(plan.page_ids.tolist()) == sorted(wanted.page_ids.tolist())
     assert (plan.known, plan.left_out) == (wanted.known, wanted.left_out)
@@ -71,7 +71,7 @@ def test_the_cut_off_lets_as_many_known_pages_pass_as_the_budget_has_for_them(
     assert (known, round_.budget, round_.for_new) == (PAGES, 50, 10)
     for state in states:  # as the crawls find the prior that was fitted to all of them
         state.read_prior()
-    scores = plan_of_shards(states, options(), NOW).score
+    scores = plan_of_shards(states, options(), NOW)[0].score
     assert np.count_nonzero(scores >= round_.cut_off) == 40
 
 
@@ -87,7 +87,7 @@ def test_known_pages_leave_visits_to_the_pages_never_seen_that_the_round_before_
     assert (before.kept, round_.kept, round_.for_new) == (0, 30, None)
     for state in shards[1]:
         state.read_prior()
-    scores = plan_of_shards(shards[1], options(), NOW).score
+    scores = plan_of_shards(shards[1], options(), NOW)[0].score
     assert np.count_nonzero(scores >= round_.cut_off) == 20
 
 

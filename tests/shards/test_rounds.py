@@ -55,6 +55,19 @@ def test_known_pages_leave_as_many_visits_to_others_as_the_round_before_left(
     assert first + sum(round_.take(1, 0, 99)[1] for _ in range(20)) == new
 
 
+@pytest.mark.parametrize(("for_new", "first", "last"), [(None, 3, 3), (2, 1, 5)])
+def test_what_was_planned_of_a_shard_is_left_to_it_until_it_has_ended(
+    for_new: int | None, first: int, last: int
+) -> None:
+    round_ = begun(10, for_new=for_new)
+    round_.shards[1].planned = 7
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == first
+    assert [round_.take(1, 1, 1) for _ in range(2)] == [(1, 1), (1, 1)]
+    assert round_.take(0, 99, 0) == (0, 0)
+    end(round_, 1)
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == last
+
+
 def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left() -> None:
     """Of known pages and of pages never seen each have what is left of their share first."""
     round_ = begun(10, for_new=4, cut_off=0.5)
