@@ -33,12 +33,13 @@ class _JudgedItem:
 class OnlyChanges:
     """Drops items that are not new: their page showed them before, by HACS_UPDATES.
 
-    All items pass at a page's first visit, and at the first after a change of HACS_WATCH. If a
-    callback fails, its items pass, and again at the next visit. Items of answers that are not the
-    page are dropped, too: of rejected answers, and from the page's second visit on, items without a
-    value in any watched field, and items that most pages of the site show in place of their own. An
-    item is recognized by identity, or by its values in the watched fields. A copy with other values
-    passes, is counted in `hacs/unknown_items`, and logged once.
+    All items pass at a page's first visit, and at the first after a change of HACS_WATCH; if
+    HACS_UPDATES is "site", only those that no other page has shown. If a callback fails, its new items
+    pass, and again at the next visit. Items of answers that are not the page are dropped, too: of
+    rejected answers, and from the page's second visit on, of truncated and other answers that are not
+    observed, items without a value in any watched field, and items that most pages of the site show in
+    place of their own. An item is recognized by identity, or by its values in the watched fields. A
+    copy with other values passes, is counted in `hacs/unknown_items`, and logged once.
     """
 
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
@@ -81,8 +82,9 @@ class OnlyChanges:
         judged, stats = self._taken(item), Crawl.of(self._crawler).stats
         if judged is None:
             stats.count("unknown_items")
-            self._warn()
-        elif judged.verdict in {"known", "unread"}:
+            if self._marks_of(item):  # else it cannot be read, which has its own line
+                self._warn()
+        elif judged.verdict in {"known", "passed", "unread"}:
             is_unread = judged.verdict == "unread"
             stats.count("unread_items") if is_unread else stats.count("unchanged_items")
             self._dropped[id(judged.item)] += 1

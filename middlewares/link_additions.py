@@ -31,7 +31,7 @@ from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output,
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
@@ -190,6 +190,8 @@ class LinkAdditionsMiddleware:
             awaited.reported = _expected(page, visit, crawl.state, is_known=before is not None)
         elif visit is None or reason:
             awaited.reported = NotObserved(request.url, reason)
+            if reason != "gone" and before is not None and before.visits:
+                awaited.verdict_on = lambda _: "unread"
         else:
             awaited.recorded = crawl.state.write_behind.judge(visit)
             awaited.reported = self._outcome_of(request, rules, awaited.recorded)
@@ -197,22 +199,39 @@ class LinkAdditionsMiddleware:
 
     def _verdict(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], Verdict]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
-        marks = page.known_marks(rules.fingerprint)
+        sound, is_by_site = page.sound, self._crawl.state.estimation.updates == "site"
+        passed = page.known_marks(rules.fingerprint)
+        known = passed if sound is page else sound.known_marks(rules.fingerprint)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
-        had_one = page.visits and len(page.sound.spells.shown_last()) == 1
+        had_one = page.visits and len(sound.spells.shown_last()) == 1
+        site = menu_id(page.url)
 
         def verdict_on(mine: frozenset[int]) -> Verdict:
             if page.visits and (not mine or (had_one and self._crawl.parts.doubts(page, mine))):
                 return "unread"
-            is_known = not mine.isdisjoint(marks) or (mine and all(map(is_elsewhere, mine)))
-            return "known" if is_known else "news"
+            if not mine.isdisjoint(known) or (mine and all(map(is_elsewhere, mine))):
+                return "known"
+            # pages whose callbacks run at this moment have not claimed their items yet
+            is_shown_now = (
+                mine
+                and is_by_site
+                and any(
+                    mine <= other.marks and menu_id(other.url) == site
+                    for other in self._awaited.values()
+                    if other.url != page.url and not other.is_rejected
+                )
+            )
+            return "passed" if is_shown_now or not mine.isdisjoint(passed) else "news"
 
         return verdict_on
 
-    def _shown(self, response: Response, item: Any, verdict: Verdict) -> None:
+    def _shown(
+        self, response: Response, item: Any, marks: frozenset[int], verdict: Verdict
+    ) -> None:
         if self.on_item is not None:
             self.on_item(item, verdict)
-        self._crawl.parts.tell(Part.shown, response, item, is_news=verdict == "news")
+        may_be_news = verdict in {"news", "passed"}
+        self._crawl.parts.tell(Part.shown, response, item, marks, may_be_news=may_be_news)
 
     def _end(self, response: Response, is_whole: bool) -> None:
         """Record the visit of a page whose callback has ended."""

@@ -126,7 +126,9 @@ def _is_truncated(response: Response, rules: Rules) -> bool:
         return False
     body = response.body
     start = body.rfind(b"<")
-    is_open = start > body.rfind(b">") and body[start + 1 : start + 2].isalpha()
+    is_open = start > body.rfind(b">") and (
+        body[start + 1 : start + 2].isalpha() or body.endswith((b"<", b"</"))
+    )
     return is_open and is_html(response) and not body.startswith(_GZIP_MAGIC)
 
 

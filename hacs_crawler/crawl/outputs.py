@@ -27,8 +27,9 @@ from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
-# An item is "known" if the page showed it before, "unread" if the answer does not show the page.
-Verdict = Literal["news", "known", "unread"]
+# An item is "known" if the page showed it before, "passed" if only a doubtful visit did, or another page
+# of the site at the same moment, so that it may still count; "unread" if the answer is not the page.
+Verdict = Literal["news", "passed", "known", "unread"]
 
 # After this many consecutive visits without items, a page that had items counts as a list.
 MOST_WITHOUT_ITEMS: Final = 2
@@ -106,7 +107,7 @@ class AwaitedVisit:
 
     Until then, `reported` is the value in the response's meta, and `recorded` the outcome, which holds
     unless another visit of the page is recorded. With `takes_items`, the items become the marks:
-    `see` calls `shown` with each item and the `verdict_on` its marks.
+    `see` calls `shown` with each item, its marks and the `verdict_on` these.
     """
 
     request: Request
@@ -118,23 +119,28 @@ class AwaitedVisit:
     reported: Outcome | Expected | NotObserved | None = None
     takes_items: bool = False
     verdict_on: Callable[[frozenset[int]], Verdict] = lambda _: "news"
-    shown: Callable[[Response, Any, Verdict], None] = lambda *_: None
+    shown: Callable[[Response, Any, frozenset[int], Verdict], None] = lambda *_: None
     is_asked_again: bool = False
     # Whether the callback yielded requests but no item.
     only_requests: bool = False
     # The pages it requested: the URL with posted data, and the page's URL.
     leads_to: dict[str, str] = field(default_factory=dict)
-    _marks: set[int] = field(default_factory=set)
+    marks: set[int] = field(default_factory=set)
     _problem: str = ""
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the answer was rejected as not the page."""
+        return self.reported is not None and bool(self.reported.rejected)
 
     def see(self, item: Any) -> None:
         """Take an item from the callback as marks of the page."""
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
-            self._marks |= marks
-            is_rejected = self.reported is not None and self.reported.rejected
-            self.shown(self.response, item, "unread" if is_rejected else self.verdict_on(marks))
+            verdict: Verdict = "unread" if self.is_rejected else self.verdict_on(marks)
+            self.marks |= marks
+            self.shown(self.response, item, marks, verdict)
         except UnreadableMarksError as error:
             if not self._problem:
                 logger.error("%s is not observed: %s", self.response.url, error)
@@ -142,7 +148,7 @@ class AwaitedVisit:
 
     def see_request(self, request: Request) -> None:
         """Note a request from the callback: the marks of a page without items are its requests."""
-        if self.takes_items and not self._marks:
+        if self.takes_items and not self.marks:
             self.leads_to[_url_with_posted_data(request)] = seed_url(request)
 
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
@@ -151,7 +157,7 @@ class AwaitedVisit:
         `is_whole` is False if the callback was cut short, and may have missed items. Requests
         become marks only if the page never `had_items`.
         """
-        if self.reported is not None and self.reported.rejected:
+        if self.is_rejected:
             return Observation(None, "rejected")
         if not self.takes_items or self.observation.visit is None:
             return self.observation
@@ -160,9 +166,9 @@ class AwaitedVisit:
         if self._problem:
             return Observation(None, "unreadable")
         # the spider retries, so it considers this answer wrong
-        if self.is_asked_again and not self._marks:
+        if self.is_asked_again and not self.marks:
             return Observation(None, "asked_again")
-        visit = replace(self.observation.visit, marks=frozenset(self._marks))
+        visit = replace(self.observation.visit, marks=frozenset(self.marks))
         if self.only_requests and not had_items:
             links = filter(None, map(canonical_url, self.leads_to))
             if marks := frozenset(map(link_fingerprint, links)):
@@ -205,9 +211,11 @@ class Output:
                 return entry
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
-            elif self._on_item is not None:  # not a page: every item is new
+            elif self._on_item is not None:
                 hacs = None if self._response.request is None else self._response.meta.get("hacs")
-                self._on_item(entry, "unread" if getattr(hacs, "rejected", "") else None)
+                # outside pages every item is new
+                verdict = None if self._awaited is None else self._awaited.verdict_on(frozenset())
+                self._on_item(entry, "unread" if getattr(hacs, "rejected", "") else verdict)
             return entry
         self._requests += 1
         meta = entry.meta

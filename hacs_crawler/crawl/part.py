@@ -152,8 +152,10 @@ class Part:
         del page, marks
         return False
 
-    def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
-        """Note an item from a page's callback, if items are watched."""
+    def shown(
+        self, response: Response, item: Any, marks: frozenset[int], *, may_be_news: bool
+    ) -> None:
+        """Note an item from a page's callback, if items are watched, and its marks."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits of other pages that a recorded response implies."""

@@ -57,16 +57,19 @@ class FindingsWriter(PageWriter[Findings]):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        # Of responses in use: the fields of the page's items at its last visit, its new items, and how
-        # many of these are kept.
-        self._items: WeakKeyDictionary[Response, tuple[Mapping[int, Any], list[Finding], int]]
-        self._items = WeakKeyDictionary()
+        # Of responses in use: the fields of the page's items at its last visit, its new items with their
+        # marks, and how many of these are kept.
+        self._items: WeakKeyDictionary[
+            Response, tuple[Mapping[int, Any], list[tuple[frozenset[int], Finding]], int]
+        ] = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
 
-    def shown(self, response: Response, item: object, *, is_news: bool) -> None:
+    def shown(
+        self, response: Response, item: object, marks: frozenset[int], *, may_be_news: bool
+    ) -> None:
         """Keep the text of an item now: pipelines may change the item before the visit ends."""
-        if is_news:
+        if may_be_news:
             config = self._crawl.config
             if response not in self._items:
                 url = None if response.request is None else page_url(response.request)
@@ -96,25 +99,28 @@ class FindingsWriter(PageWriter[Findings]):
                 if is_titled and config.watch_key not in {*watch.TITLES, *_URL_FIELDS}:
                     # often a bare number, superfluous by the title
                     texts.pop(config.watch_key, None)
-                items.append(_item_finding(texts, changed, is_titled=is_titled))
+                items.append((marks, _item_finding(texts, changed, is_titled=is_titled)))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
         recorded, response = observed.recorded, observed.response
-        items = self._items.pop(response, ({}, [], 0))[1] if self._items else []
+        shown = self._items.pop(response, ({}, [], 0))[1] if self._items else []
         watched = self._crawl.config.watch
         is_text = watched is not None and not watched.takes_items
         if observed.reason or not recorded.is_known or not (recorded.updated or is_text):
             return ()
-        if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
-            # without a key, an item cannot be matched with its old values
-            items = [item._replace(was="") for item in items]
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
         is_single = is_text and len(observed.visit.marks or ()) == 1
         if recorded.updated or (is_single and not recorded.before.visits):
             at, most = observed.visit.at, self._crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
+            if recorded.updated and recorded.new_to_site is not None:
+                marks = recorded.new_to_site
+            items = [item for mine, item in shown if not mine.isdisjoint(marks)]
+            if not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
+                # without a key, an item cannot be matched with its old values
+                items = [item._replace(was="") for item in items]
             if observed.visit.rules == ONLY_REQUESTS.fingerprint:
                 new = _new_requests(observed.leads_to, response, tree, marks)
             else:

@@ -78,9 +78,11 @@ class LastItems(PageWriter[Kept]):
             return {**kept.items, **kept.replaced} if kept.replaced else {}
         return kept.items
 
-    def shown(self, response: Response, item: object, *, is_news: bool) -> None:
+    def shown(
+        self, response: Response, item: object, marks: frozenset[int], *, may_be_news: bool
+    ) -> None:
         """Keep the fields of an item now: pipelines may change the item before the visit ends."""
-        del is_news
+        del marks, may_be_news
         config = self._crawl.config
         key = item_key(item, config.watch_key) if config.watch_key else 0
         self._items += 1

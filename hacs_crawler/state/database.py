@@ -122,10 +122,17 @@ class State:
                     page = recorded[index].after
                 after[page_id] = page
             if counts_sites:
-                advanced = (index for page_id in base for index in by_page[page_id])
-                by_time = sorted(advanced, key=lambda index: visits[index].at)
-                on_sites = on_their_sites([recorded[index] for index in by_time], self.claim)
-                recorded.update(zip(by_time, on_sites, strict=True))
+                by_time = [sorted(by_page[id_], key=lambda i: visits[i].at) for id_ in base]
+                # a crawl's visits claim marks in the order in which it judged them
+                is_judged = bool(merges) and not any(visit.harvest for visit in visits)
+                places = {
+                    index: place if is_judged else visits[index].at
+                    for indexes in by_time
+                    for place, index in zip(sorted(indexes), indexes, strict=True)
+                }
+                order = sorted(places, key=places.__getitem__)
+                on_sites = on_their_sites([recorded[index] for index in order], self.claim)
+                recorded.update(zip(order, on_sites, strict=True))
             self.estimation.estimate([*after.values()])
             return after
 

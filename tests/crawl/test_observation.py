@@ -123,6 +123,7 @@ def test_any_other_status_tells_nothing(status: int) -> None:
         (TWO_LINKS, "links", ["dataloss"], True),
         (TWO_LINKS, "css:a", ["dataloss"], True),
         (TWO_LINKS + b"<a href='/thr", "css:a", [], True),
+        (TWO_LINKS + b"last words</", "css:a", [], True),
         (TWO_LINKS + b"<a href='/thr", "links", [], False),
         (TWO_LINKS + b"</a", "css:a", [], False),
         (TWO_LINKS + b"3 < 5, I <3 it", "css:a", [], False),

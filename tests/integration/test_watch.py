@@ -565,3 +565,30 @@ def test_new_pages_whose_items_differ_in_their_address_only_are_new_to_the_site(
     any_spider.run(PRODUCTS.replace("range(6)", "range(3)"), **settings)
     any_spider.days += 1
     assert len(any_spider.run(PRODUCTS, **settings).items) == 3
+
+
+@pytest.mark.parametrize("updates", ["page", "site"])
+def test_what_passes_is_what_was_found_also_of_lists_that_change_as_a_whole(
+    any_spider: AnySpider, site: Site, updates: str
+) -> None:
+    def passed(*lists: str, cut: int = 0) -> str:
+        for page, rows in enumerate(lists):
+            price(site, *rows, page=f"/{page}")
+        status, headers, body = site.pages["/0"]
+        site.pages["/0"] = status, headers, body[: len(body) - cut]
+        crawl = any_spider.run(
+            ASYNCHRONOUS.replace('["/kettle"]', '["/0", "/1"]'),
+            **{"HACS_WATCH": "items", "HACS_UPDATES": updates, **PIPELINE},
+        )
+        any_spider.days += 1
+        assert "came from answers that are not pages" not in crawl.log
+        return "".join(sorted(item["job"] for item in crawl.items))
+
+    assert passed("ABCDEF", "GHIJKL") == "ABCDEFGHIJKL"
+    assert passed("ABCDEFM", "GHIJKLM") == ("M" if updates == "site" else "MM")
+    assert passed("NOPQRS", "GHIJKLM") == "NOPQRS"
+    assert passed("NOPQRS", "GHIJKLM", cut=16) == "", "cut within a tag, so it is not the page"
+    assert passed("NOPQRS", "GHIJKLM") == ""
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        found = [thing.text for _, page in all_findings(state.store) for thing in page.things]
+    assert sorted(set(found)) == [*"MNOPQRS"]

@@ -44,8 +44,9 @@ async def kept_after(
                 marks = frozenset[int]().union(*(rules.marks_of(item) for item in shown))
                 visit = Visit(URL, day * DAY, marks=marks, rules=rules.fingerprint)
                 for item in shown:
-                    is_news = not rules.marks_of(item) <= {*before.spells.marks}
-                    crawl.parts.tell(Part.shown, response, item, is_news=is_news)
+                    mine = rules.marks_of(item)
+                    is_news = not mine <= {*before.spells.marks}
+                    crawl.parts.tell(Part.shown, response, item, mine, may_be_news=is_news)
             recorded = access.write_behind.record(visit)
             assert not [*crawl.parts.observed(Observed(request, response, recorded, ""))]
             if day == unread:

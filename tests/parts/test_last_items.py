@@ -32,7 +32,7 @@ async def kept_after(
             if items is None:
                 return sorted(part.items_before(URL).values(), key=str)
             for item in items:
-                part.shown(response, item, is_news=True)
+                part.shown(response, item, frozenset(), may_be_news=True)
                 item["name"] = "changed by a pipeline"
             recorded = merged(Page(URL), Visit(URL, 86_400))
             assert not list(part.observed(Observed(Request(URL), response, recorded, reason)))
@@ -93,7 +93,7 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
             shown = {"at": number >= equal, "id": 7, "name": "x"}
             key = item_key(shown, "id") or 0
             part._before[url] = Kept(0, {key: {**shown, "at": False}})
-            part.shown(response, shown, is_news=False)
+            part.shown(response, shown, frozenset(), may_be_news=False)
             recorded = merged(Page(url), Visit(url, 86_400))
             part.observed(Observed(Request(url), response, recorded, ""))
         assert (": at True, was False" in caplog.text) is (not more), "those watched"
@@ -116,7 +116,7 @@ async def test_a_field_that_no_item_has_is_a_mistake_in_a_first_run_alone(
         for day in (*days, 2):
             recorded = merged(page, Visit(URL, day * 86_400, marks=frozenset({7}), rules=rules))
             page = recorded.after
-        part.shown(response, {"id": 7}, is_news=True)
+        part.shown(response, {"id": 7}, frozenset(), may_be_news=True)
         part.observed(Observed(Request(URL), response, recorded, ""))
         part.sum_up()
     said = "HACS_WATCH_IGNORE: none of 1 item has seen"

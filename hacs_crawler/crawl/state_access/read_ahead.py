@@ -139,8 +139,17 @@ class SiteMemories:
             del self._memories[site]
 
     def elsewhere(self, site: int, page_id: int) -> Callable[[int], bool]:
-        """Return a test of whether another page of the site has claimed a mark."""
-        return elsewhere(self._memories.get(site, b""), page_id)
+        """Return a test of whether another page of the site has claimed a mark by now."""
+        read, is_elsewhere = b"", elsewhere(b"", page_id)
+
+        def is_claimed(mark: int) -> bool:
+            nonlocal read, is_elsewhere
+            memory = self._memories.get(site, b"")
+            if memory is not read:
+                read, is_elsewhere = memory, elsewhere(memory, page_id)
+            return is_elsewhere(mark)
+
+        return is_claimed
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """Claim links as `State.claim` does; for a site that was not read, all links are new."""
