@@ -289,8 +289,9 @@ class Ranker:
         crawl = self._crawl
         # while seeds wait for an unused part of the budget, nobody knows which overdue pages are left
         if selection is not None and (grant is not None or not selection.waits):
-            overdue = selection.chosen_overdue
-            crawl.stats.gauge_overdue(selection.demanded, overdue, self._budget)
+            # the plan says what the budget of all shards is enough for
+            budget = self._budget if grant is None else None
+            crawl.stats.gauge_overdue(selection.demanded, selection.chosen_overdue, budget)
         crawl.parts.tell(Part.chosen, chosen.pages.p, int(chosen.visit_twice.sum()))
         label = crawl.ranking.label(crawl.state.estimation).number
         predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from array import array
 from collections import Counter
@@ -166,32 +165,13 @@ class CrawlStats:
         self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
 
     def gauge_overdue(self, left: Demanded, chosen: int, budget: int | None) -> None:
-        """Log the overdue pages, those chosen and those `left`, and the cost of the intervals.
-
-        `budget` is the number of visits per run, None if unlimited.
-        """
+        """Count the overdue pages that are `left`; log the demands once, see `Demanded.log`."""
         if not left.visits_a_day:
             return
         self.gauge("overdue", left.overdue)
-        if self._has_said_overdue:
-            return
-        self._has_said_overdue = True
-        now = "no page is overdue"
-        if overdue := chosen + left.overdue:
-            now = f"{counted(overdue, 'page is', 'pages are')} overdue, and this run visits {chosen:,}"
-        often = ""
-        if budget is not None:
-            days = min(budget / left.visits_a_day, left.shortest_days)
-            often = (
-                f": HACS_BUDGET = {budget} keeps them if a run comes at least every {days:.2g} days"
-            )
-        logger.log(
-            logging.WARNING if left.overdue else logging.INFO,
-            "Intervals: %s. The longest ones take %.3g visits a day%s",
-            now,
-            left.visits_a_day,
-            often,
-        )
+        if not self._has_said_overdue:
+            self._has_said_overdue = True
+            left.log(logger, chosen, budget)
 
     def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""

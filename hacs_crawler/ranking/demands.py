@@ -5,9 +5,11 @@ HACS_WEIGHTS and HACS_EVERY name pages by URL patterns; a request's meta may sta
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from logging import Logger
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 from hacs_crawler.utils.settings import NotAllowedError, parsed_json
+from hacs_crawler.utils.text import counted
 
 T = TypeVar("T")
 
@@ -83,6 +86,29 @@ class Demanded(NamedTuple):
     def without(self, overdue: int) -> Demanded:
         """Return the demands after that many overdue pages were chosen."""
         return self._replace(overdue=self.overdue - overdue)
+
+    def log(self, logger: Logger, chosen: int, budget: int | None) -> None:
+        """Log the overdue pages, those `chosen` and those left, and the cost of the intervals, if any.
+
+        `budget` is the number of visits per run, None if unlimited or not known.
+        """
+        if not self.visits_a_day:
+            return
+        now, often = "no page is overdue", ""
+        if overdue := chosen + self.overdue:
+            now = f"{counted(overdue, 'page is', 'pages are')} overdue, and this run visits {chosen:,}"
+        if budget is not None:
+            days = min(budget / self.visits_a_day, self.shortest_days)
+            often = (
+                f": HACS_BUDGET = {budget} keeps them if a run comes at least every {days:.2g} days"
+            )
+        logger.log(
+            logging.WARNING if self.overdue else logging.INFO,
+            "Intervals: %s. The longest ones take %.3g visits a day%s",
+            now,
+            self.visits_a_day,
+            often,
+        )
 
 
 NOTHING: Final = Demanded()

@@ -107,6 +107,7 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
                 bounded = replace(options, budget=max(budget, 1))
                 plan, planned = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
+                plan.demanded.log(logger, int(plan.is_overdue.sum()), budget)
                 for shard, number in zip(joined.shards, planned, strict=True):
                     shares[shard.index].planned = number
         # later than the last round, so that its visits do not belong to this one

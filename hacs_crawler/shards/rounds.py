@@ -110,7 +110,7 @@ class Round(Struct):
         of_new = self.for_new is None  # the plan may have chosen pages never seen
         theirs = sum(max(0, shard.planned - shard.seen - of_new * shard.new) for shard in others)
         free = self.free
-        lot = min(LOT, max(1, free // (2 + 2 * len(others))))
+        lot = min(LOT, max(1, free // (2 + 2 * len(others)), share.planned - share.seen))
         had_new = sum(shard.new for shard in self.shards)
         for_new = max(self.kept, had_new) if self.for_new is None else self.for_new
         left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards) - theirs

@@ -63,11 +63,15 @@ def test_the_plan_of_all_shards_is_that_of_one_process(
 
 
 def test_the_cut_off_lets_as_many_known_pages_pass_as_the_budget_has_for_them(
-    tmp_path: Path, shards: tuple[State, list[State]]
+    tmp_path: Path, shards: tuple[State, list[State]], caplog: pytest.LogCaptureFixture
 ) -> None:
     _, states = shards
-    config = config_of(tmp_path, HACS_BUDGET=50, HACS_PAGES="all", HACS_DISCOVER=0.2)
-    round_, known = plan_round(config, SHARDS)
+    asked = {"HACS_DISCOVER": 0.2, "HACS_EVERY": {".": [None, 1e6]}}
+    config = config_of(tmp_path, HACS_BUDGET=50, HACS_PAGES="all", **asked)
+    with caplog.at_level("INFO"):
+        round_, known = plan_round(config, SHARDS)
+    assert "Intervals: no page is overdue." in caplog.text
+    assert sum(share.planned for share in round_.shards) == 40
     assert (known, round_.budget, round_.for_new) == (PAGES, 50, 10)
     for state in states:  # as the crawls find the prior that was fitted to all of them
         state.read_prior()
