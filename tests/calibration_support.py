@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from hacs_crawler.state.database import State
-from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
+from hacs_crawler.state import OUTCOME, SEEN, UPDATED, Label, Outcomes, State
 
 
 def label(policy="hacs", estimator="bayes", **changes) -> Label:

@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, settings
 from twisted.internet import asyncioreactor
 
 from browser import CHROMIUM
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.store import Store
+from hacs_crawler.state import Store, open_store
 from integration_support import ROOT, AnySpider, Project
 from servers import Site, redis_cluster, redis_server
 from workers import locked, shared_folder

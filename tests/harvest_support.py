@@ -13,8 +13,7 @@ from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 from hacs_crawler.links import fingerprint
-from hacs_crawler.state import Estimation, Page, State
-from hacs_crawler.state.sqlite import MemoryStore
+from hacs_crawler.state import Estimation, MemoryStore, Page, State
 from hacs_crawler.utils.loop import Worker
 
 T = TypeVar("T")

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 
-from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.outcome_log import SEEN, sorted_outcomes
-from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import SEEN, Page, Visit, sorted_outcomes
 from hacs_crawler.state.rows import encode_row
 from integration_support import Crawl
 from servers import Site

@@ -9,14 +9,10 @@ from playwright.sync_api import Page
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.html import html, report_data
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.outcome_log import Prediction
-from hacs_crawler.state.page import News, Visit
-from hacs_crawler.state.sqlite import MemoryStore
+from hacs_crawler.state import Estimation, MemoryStore, News, Prediction, State, Visit
 from hacs_crawler.utils.times import DAY
 
 START = 1_750_000_000

@@ -14,14 +14,9 @@ from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates
-from hacs_crawler.state import StateArguments
-from hacs_crawler.state.address import open_state
+from hacs_crawler.state import ROW, Estimation, Ids, Page, Rows, State, StateArguments, open_state
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Page
-from hacs_crawler.state.rows import ROW
-from hacs_crawler.state.store import Change, Ids, Rows
+from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY

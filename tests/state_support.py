@@ -5,11 +5,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from hacs_crawler.state.address import open_state
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state import Estimation, Page, State, Visit, open_state
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"

@@ -15,9 +15,7 @@ from hacs_crawler import doctor
 from hacs_crawler.cli.app import app
 from hacs_crawler.doctor import Check, all_checks
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state.address import open_state
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Visit
+from hacs_crawler.state import Estimation, Visit, open_state
 from servers import Site, free_port, redis_server
 from state_support import opened
 

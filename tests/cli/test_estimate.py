@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 
 from cli_support import hacs as run, opened, record
-from hacs_crawler.state import reestimation
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.state.rows import ROW
-from hacs_crawler.state.store import Change, Store
+from hacs_crawler.state import ROW, Estimation, Page, State, Store, Visit, reestimation
+from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 
 PAGES = 100

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from cli_support import hacs, opened
-from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import site_id
-from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import Visit
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.state import OUTCOME, SEEN, UPDATED, Label, Outcomes, Visit
 from hacs_crawler.utils.times import DAY
 
 START = 1_700_000_000 // DAY * DAY

@@ -10,8 +10,7 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.links import LinkRules
-from hacs_crawler.state import Estimation, MemoryStore, State
-from hacs_crawler.state.page import Page
+from hacs_crawler.state import Estimation, MemoryStore, Page, State
 from wayback_support import known
 
 PAGES = [f"http://example.edu/~{name}/" for name in ("ada", "bob")]

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened
-from hacs_crawler.links import link_fingerprint
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import link_fingerprint, page_id_of
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state import Finding, Findings, News, State, Visit, write_findings
 from hacs_crawler.utils.times import DAY

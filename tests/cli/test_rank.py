@@ -7,8 +7,7 @@ import pytest
 
 from cli_support import NOW, hacs, opened, record as fill, visits
 from hacs_crawler.cli.output import days_text, interval_text
-from hacs_crawler.state.page import News, Visit
-from hacs_crawler.state.rows import ROW
+from hacs_crawler.state import ROW, News, Visit
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 

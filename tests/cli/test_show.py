@@ -11,17 +11,12 @@ from typer.testing import Result
 
 from cli_support import NOW, hacs, opened, record, visits
 from hacs_crawler.cli.show import visit_text
-from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import menu_id, site_id
+from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Harvest, News, Visit
-from hacs_crawler.state.rows import ROW
-from hacs_crawler.state.sqlite import MemoryStore
-from hacs_crawler.state.store import Annotation, Change
+from hacs_crawler.state import ROW, Annotation, Estimation, Harvest, MemoryStore, News, State, Visit
+from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 from row_states import options
 

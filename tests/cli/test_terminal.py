@@ -13,12 +13,8 @@ from typer.testing import CliRunner, Result
 
 from calibration_support import drawn, keep
 from hacs_crawler.cli.app import app
-from hacs_crawler.links import VolatileLinkParts
-from hacs_crawler.links.volatile import LinkPart
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import Visit
+from hacs_crawler.links import LinkPart, VolatileLinkParts
+from hacs_crawler.state import Estimation, State, Visit, open_store
 from hacs_crawler.state.volatile_parts import NOTE
 from hacs_crawler.utils.terminal import column_table, laid_out
 from hacs_crawler.utils.times import DAY

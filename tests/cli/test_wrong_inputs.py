@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.state import Estimation, State, Visit
-from hacs_crawler.state.address import open_store
+from hacs_crawler.state import Estimation, State, Visit, open_store
 
 SETTINGS = {
     "HACS_BUDGET=0": "HACS_BUDGET",

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.archive import Capture
-from hacs_crawler.archive.capture import Cleaning
+from hacs_crawler.archive import Capture, Cleaning
 from hacs_crawler.harvest.asking import TooMuchError, UnansweredError
 from hacs_crawler.harvest.client import LEAST_LIMIT, LIMIT, LIMIT_WITHOUT_KEYS, TRIES, IndexReader
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span

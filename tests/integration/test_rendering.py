@@ -12,11 +12,9 @@ import pytest
 from msgspec import msgpack
 
 from browser import CHROMIUM, needs_chromium
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict, decoded
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.page import Page
-from hacs_crawler.state.store import Annotation, Store
+from hacs_crawler.state import Annotation, Page, Store, open_store
 from integration_support import AnySpider, Crawl, Project
 from scripted_site import ScriptedSite
 

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hacs_crawler.state import Estimation, State, open_store, shard_of_page
-from hacs_crawler.state.page import Page
+from hacs_crawler.state import Estimation, Page, State, open_store, shard_of_page
 from integration_support import Crawl, Project
 from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine
 from wayback_support import Bootstrap, months, second

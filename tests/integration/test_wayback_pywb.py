@@ -20,14 +20,9 @@ from changed import changed
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.harvest.query import timestamp
-from hacs_crawler.links.canonical import canonical_link
-from hacs_crawler.links.extract import LinkRules
-from hacs_crawler.links.keys import link_fingerprint
-from hacs_crawler.links.urls import page_surt
-from hacs_crawler.state import digest_number
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint, page_surt
+from hacs_crawler.state import Estimation, Page, Visit, digest_number
 from hacs_crawler.state.merging import RECENT_VISITS
-from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Crawl, Project
 from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc

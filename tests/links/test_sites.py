@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.links import sites
-from hacs_crawler.links.sites import is_inside, site_id, site_of, website_of
+from hacs_crawler.links import is_inside, site_id, site_of, sites, website_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ from hypothesis import example, given, strategies as st
 from scrapy import Request
 from surt import surt
 
-from hacs_crawler.links import urls
-from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.urls import check_url, fingerprint, fingerprints, page_surt
+from hacs_crawler.links import check_url, fingerprint, fingerprints, page_id_of, page_surt, urls
 
 HOSTS = st.one_of(
     st.from_regex(

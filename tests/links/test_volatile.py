@@ -4,8 +4,7 @@ from itertools import count
 
 import pytest
 
-from hacs_crawler.links import LinkRules
-from hacs_crawler.links.volatile import LinkPart, SharedLinkParts, VolatileLinkParts
+from hacs_crawler.links import LinkPart, LinkRules, SharedLinkParts, VolatileLinkParts
 
 HOST = "ex.org"
 _numbers = count()

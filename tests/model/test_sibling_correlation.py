@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from hacs_crawler.model import Visits, fit_sibling_correlation
-from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
+from hacs_crawler.model import USUAL_SIBLING_CORRELATION, Visits, fit_sibling_correlation
 
 YEARS = 4 * 365.0
 Flat = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]

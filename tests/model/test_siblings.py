@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.model.siblings import (
-    LEAST_LEFT,
-    MOST_QUIET,
-    MOST_UPDATES,
-    QUIET_SHARE,
+from hacs_crawler.model import (
     SHARED_UPDATES,
     USUAL_SIBLING_CORRELATION,
     SiblingVisits,
     sibling_evidence,
 )
+from hacs_crawler.model.siblings import LEAST_LEFT, MOST_QUIET, MOST_UPDATES, QUIET_SHARE
 
 NEVER = np.nan
 

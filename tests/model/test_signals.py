@@ -7,24 +7,23 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from hacs_crawler.model import Rates, known_rates, signals
-from hacs_crawler.model.signals import (
-    DELAYS_DAYS,
-    FALSE_PER_DAY,
+from hacs_crawler.model import (
     POINTS,
-    RECALLS,
-    SHAPE,
     USUAL_SIGNALS,
     Beliefs,
+    Rates,
     SignalRecords,
     beliefs_of,
     fit_prior_of_signals,
     gap_log_likelihood,
+    known_rates,
     log_quiet_factor,
     open_log_likelihood,
     posterior,
+    signals,
     trust_of,
 )
+from hacs_crawler.model.signals import DELAYS_DAYS, FALSE_PER_DAY, RECALLS, SHAPE
 from hacs_crawler.state.signal_records import MOST_SIGNALS
 from hacs_crawler.utils.arrays import FloatArray
 

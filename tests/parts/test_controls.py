@@ -17,8 +17,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.links import link_fingerprint
-from hacs_crawler.links.volatile import LinkPart
+from hacs_crawler.links import LinkPart, link_fingerprint
 from hacs_crawler.parts.controls import Controls
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.state import State, Visit, learn_volatile_parts, read_volatile_parts

@@ -12,11 +12,7 @@ from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_
 from hacs_crawler.ranking.finalists import groups_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
-from hacs_crawler.state import signals as known_signals
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.sqlite import MemoryStore
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Estimation, Ids, MemoryStore, Rows, State, signals as known_signals
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, options, rows_of
 

@@ -5,9 +5,7 @@ import pytest
 
 from calibration_support import BAYES, keep, label, records
 from hacs_crawler.ranking.calibration import drift, drift_of, groups, predicted
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.sqlite import MemoryStore
+from hacs_crawler.state import Estimation, MemoryStore, State
 
 
 @pytest.fixture

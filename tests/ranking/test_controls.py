@@ -15,8 +15,7 @@ from hacs_crawler.ranking.controls import (
     keep_allowance,
     take_allowance,
 )
-from hacs_crawler.state import Estimation, State
-from hacs_crawler.state.sqlite import MemoryStore
+from hacs_crawler.state import Estimation, MemoryStore, State
 
 chosen = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=12)
 

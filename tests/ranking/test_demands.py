@@ -20,8 +20,7 @@ from hacs_crawler.ranking.demands import (
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.rows import ROW
+from hacs_crawler.state import ROW, Estimation
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.utils.times import DAY
 

@@ -14,11 +14,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, forecast_of, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import News, Visit
-from hacs_crawler.state.sqlite import MemoryStore
-from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.state import Estimation, Ids, MemoryStore, News, Rows, State, Visit
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, options, rows_of
 

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
+from hacs_crawler.model import USUAL_SIBLING_CORRELATION
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Prediction
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.rows import ROW
-from hacs_crawler.state.store import Rows
+from hacs_crawler.state import ROW, Estimation, Prediction, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY

@@ -9,11 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import page_id_of
 from hacs_crawler.report.numbers import history_of
-from hacs_crawler.state.address import open_store
+from hacs_crawler.state import Page, Visit, open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.store import Change
 from integration_support import Project

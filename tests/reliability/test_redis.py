@@ -12,10 +12,8 @@ import round_trips
 from at_close import at_close
 from changed import changed
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state import Annotation
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Annotation, State, open_store
 from integration_support import Project
 from reliability_support import (
     PAGES,

@@ -9,11 +9,7 @@ from pathlib import Path
 import pytest
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state import sqlite_file
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.store import SCHEMA
+from hacs_crawler.state import SCHEMA, Estimation, State, open_store, sqlite_file
 from integration_support import Project
 from reliability_support import PROMPT, Moments, fill, opened, record, visits_of, whole_pages
 from servers import Site

@@ -10,12 +10,10 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from browser import needs_chromium
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.register import SignalSource, write_sources
 from hacs_crawler.report.html import html
-from hacs_crawler.state import record_signals
-from hacs_crawler.state.database import State
-from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state import News, State, Visit, record_signals
 from hacs_crawler.utils.times import DAY
 from report_support import NOW, config_of, data_of, empty_state, first_run, settle, write_report
 

@@ -15,10 +15,10 @@ from scrapy.settings import Settings
 from changed import changed
 from crawls_support import Shards, Web, crawls_alive, dask, finish, wait_until, web
 from hacs_crawler.config import Config
-from hacs_crawler.shards import crawls
-from hacs_crawler.shards.joined import JoinedState
+from hacs_crawler.shards import JoinedState, crawls
 from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import (
+    Estimation,
     StateArguments,
     Visit,
     follow_prior,
@@ -26,7 +26,6 @@ from hacs_crawler.state import (
     shard_of_page,
     shards_of,
 )
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
 from servers import RedisProcess
 

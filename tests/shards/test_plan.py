@@ -15,8 +15,7 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.shards import open_rounds, plan_round, shard_lock
 from hacs_crawler.shards.plan import plan_of_shards
-from hacs_crawler.state import Ids, Rows
-from hacs_crawler.state.database import State
+from hacs_crawler.state import Ids, Rows, State
 from row_states import NOW, filled, options, rows_of
 
 PAGES, SHARDS = 700, 5

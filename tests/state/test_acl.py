@@ -10,8 +10,7 @@ import pytest
 import redis
 
 from hacs_crawler.shards import shard_lock
-from hacs_crawler.state import ROW, Annotation, Outcomes, Store, open_store
-from hacs_crawler.state.outcome_log import OUTCOME
+from hacs_crawler.state import OUTCOME, ROW, Annotation, Outcomes, Store, open_store
 from hacs_crawler.state.store import Change
 from servers import redis_server
 

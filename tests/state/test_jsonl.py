@@ -9,19 +9,11 @@ import pytest
 from hypothesis import given, strategies as st
 from xxhash import xxh3_64_hexdigest
 
-from hacs_crawler.links.urls import fingerprints
+from hacs_crawler.links import fingerprints
+from hacs_crawler.state import Harvest, News, Page, Visit, is_export, read_export
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.jsonl import (
-    ExportError,
-    from_hex,
-    from_line,
-    is_export,
-    read_export,
-    to_hex,
-    to_line,
-)
+from hacs_crawler.state.jsonl import ExportError, from_hex, from_line, to_hex, to_line
 from hacs_crawler.state.merging import merge, thinned
-from hacs_crawler.state.page import Harvest, News, Page, Visit
 from state_support import URL, page_after
 
 LINE_OF_CDXJ = (

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
+from hacs_crawler.state import Harvest, News, Page, Updates, Visit, baselines_of, merged
 from hacs_crawler.state.codec import decode_page, encode_page
-from hacs_crawler.state.estimation import baselines_of
 from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS, merge, merge_pages, thinned
-from hacs_crawler.state.page import Harvest, News, Page, Updates, Visit
-from hacs_crawler.state.recorded import merged
 from hacs_crawler.utils.times import DAY
 from state_support import URL, page_after
 

@@ -14,29 +14,27 @@ from hacs_crawler.links import menu_id, menu_of, page_id_of
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.merging import merge
-from hacs_crawler.state.outcome_jsonl import from_line, to_line
-from hacs_crawler.state.outcome_log import (
+from hacs_crawler.state import (
     OUTCOME,
     UPDATED,
+    Estimation,
     Label,
+    LinkClaim,
+    MemoryStore,
+    News,
+    Page,
     Prediction,
+    Recorded,
+    State,
+    Store,
+    Visit,
+    change_annotations,
+    claim_links,
     is_new_to_site,
 )
-from hacs_crawler.state.page import News, Page, Visit
-from hacs_crawler.state.recorded import Recorded
-from hacs_crawler.state.site_links import (
-    ENTRY,
-    KIND,
-    MOST_BYTES,
-    MOST_LINKS,
-    LinkClaim,
-    claim_links,
-)
-from hacs_crawler.state.sqlite import MemoryStore
-from hacs_crawler.state.store import Store, change_annotations
+from hacs_crawler.state.merging import merge
+from hacs_crawler.state.outcome_jsonl import from_line, to_line
+from hacs_crawler.state.site_links import ENTRY, KIND, MOST_BYTES, MOST_LINKS
 from hacs_crawler.utils.times import DAY
 from state_support import visit
 

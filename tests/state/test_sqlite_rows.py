@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import sqlite
-from hacs_crawler.state.rows import ROW
+from hacs_crawler.state import ROW, Store, sqlite
 from hacs_crawler.state.sqlite import SQLiteStore
-from hacs_crawler.state.store import Store
 
 STATE_FILE = "a state? 100 % #1.db"
 IDS = [-(2**63), *(7 * number for number in range(-10, 10)), 2**63 - 1]

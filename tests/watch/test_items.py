@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import scrapy
 
-from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state import Estimation, Page, Visit
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import UnreadableMarksError, content_of
 from hacs_crawler.watch.items import canonical_item, item_rules

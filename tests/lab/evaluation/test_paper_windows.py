@@ -15,11 +15,10 @@ from hacs_crawler.lab.evaluation.histories import (
     history,
     window,
 )
-from hacs_crawler.links import DEEPEST, page_surt, path_depth, website_of
-from hacs_crawler.links.sites import group_by_website
+from hacs_crawler.links import DEEPEST, group_by_website, page_surt, path_depth, website_of
 from hacs_crawler.model import Visits, estimate
+from hacs_crawler.state import Page, Visit
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.arrays import offsets_of
 from hacs_crawler.utils.times import DAY
 

@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.links import menu_id
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.parts.rendering import memory as memory_module
 from hacs_crawler.parts.rendering.memory import RenderingMemory
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, decoded
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.sqlite import MemoryStore
+from hacs_crawler.state import Estimation, MemoryStore, State
 
 URLS = [f"http://example.edu/{number}" for number in range(5)]
 
