@@ -124,21 +124,16 @@ def test_a_project_names_its_state(address: str, tmp_path: Path) -> None:
     assert found.stdout == "3\n"
 
 
-def test_frames_have_the_tables_columns_and_rows(address: str) -> None:
-    pytest.importorskip("pandas")
-    pytest.importorskip("polars")
+def test_frames_have_the_tables_columns_and_rows_with_times_and_what_is_missing(
+    address: str,
+) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     with hacs.open(address) as state:
-        tables = state.pages(), state.visits(), state.plan()
-    for one in tables:
+        pages, visits, plan = state.pages(), state.visits(), state.plan()
+    for one in (pages, visits, plan):
         for frame in (one.to_pandas(), one.to_polars()):
             assert list(frame.columns) == list(one.columns)
             assert len(frame) == len(one)
-
-
-def test_times_and_what_is_missing_are_what_frames_have_for_them(address: str) -> None:
-    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    with hacs.open(address) as state:
-        pages, plan = state.pages(), state.plan()
     assert pandas.api.types.is_datetime64_any_dtype(pages.to_pandas()["last_visit"])
     assert pages.to_pandas()["last_visit"].isna().sum() == 1
     assert pages.to_polars()["last_visit"].null_count() == 1

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import signal
 import subprocess
 import time
@@ -162,12 +161,6 @@ def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) ->
         assert running.returncode != 0
         assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
         assert bool(list(tmp_path.glob(".*.part"))) is (kill is signal.SIGKILL)
-
-
-def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
-    fill(tmp_path, history())
-    said(hacs(tmp_path, "export", "-o", os.devnull))
-    assert not Path(os.devnull).is_file()
 
 
 def test_damaged_pages_are_left_out_so_that_the_others_can_be_imported(

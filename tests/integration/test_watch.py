@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hacs_crawler.state import all_findings
-from integration_support import AnySpider, Crawl, Project
+from integration_support import AnySpider, Crawl
 from reliability_support import opened
 from servers import Site
 
@@ -474,43 +474,6 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
     assert "shown: /kettle False +0 -0 nothing" in logs[0]
     expected = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
     assert f"shown: /kettle {expected}" in logs[1]
-
-
-MANY = """
-    from tests.seeded import Seeded
-
-
-    class Shop(Seeded):
-        paths = [f"/{page}" for page in range(20)]
-
-        def parse(self, response):
-            pass
-"""
-
-
-def test_one_new_block_on_most_pages_of_a_site_is_no_update(
-    any_spider: AnySpider, site: Site
-) -> None:
-    def crawl() -> Crawl:
-        found = any_spider.run(MANY, HACS_WATCH="css:.price")
-        assert found.stat("hacs/visits") == 20, found.log
-        any_spider.days += 1
-        return found
-
-    for page in range(20):
-        price(site, f"{page} EUR", page=f"/{page}")
-    crawl()
-    for page in range(20):
-        own = ["sold out"] if page == 3 else []
-        price(site, f"{page} EUR", "now with VAT", *own, page=f"/{page}")
-    changed = crawl()
-    assert changed.stat("hacs/updates") == 1
-    assert changed.stat("hacs/template_updates") == 19
-    assert "template: 19 updates taken back" in changed.log
-    project = Project(any_spider.folder, f"sqlite:///{any_spider.folder}/state.db")
-    known = [project.page(f"{site.url}/{page}") for page in range(20)]
-    assert [page for page, one in enumerate(known) if one and one.last_update is not None] == [3]
-    assert crawl().stat("hacs/updates") == 0
 
 
 PRODUCTS = """

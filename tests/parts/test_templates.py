@@ -188,8 +188,13 @@ async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_othe
     ids=["block page", "template"],
 )
 def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
-    first: list[Visit], second: list[list[int]], flags: int, tmp_path: Path
+    first: list[Visit],
+    second: list[list[int]],
+    flags: int,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO")
     label = Label("hacs", "bayes", 0.0, "visit", siblings=False)
     ranked = Prediction(label.number, 1, 0.5, 0.1, 1.0, 0.0)
     second_visits = [replace(visit, prediction=ranked) for visit in visits(2, second)]
@@ -208,6 +213,7 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
             assert outcomes["flags"].tolist() == [flags] * len(second)
 
     run(scenario())
+    assert ("template: 20 updates taken back" in caplog.text) is (flags == SEEN)
 
 
 def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(

@@ -153,7 +153,7 @@ def comparable(store: Store, url: str) -> dict[str, object]:
     return {name: getattr(page, name) for name in page.__slots__}
 
 
-def test_a_damaged_page_is_named_and_the_others_are_recorded(
+def test_a_damaged_page_is_named_and_the_others_are_recorded_restored_and_streamed(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged = Change(page_id_of(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))
@@ -162,6 +162,13 @@ def test_a_damaged_page_is_named_and_the_others_are_recorded(
     assert [one.visit.url for one in recorded] == [URLS[1]]
     assert URLS[0] in caplog.text
     assert "damaged" in caplog.text
+    caplog.clear()
+    pages = [page_after(visit(url, 1, 1), rate=1.0) for url in (URLS[0], URLS[2])]
+    assert state_of(store).restore(pages) == Restored(1, 0, 1)
+    assert URLS[0] in caplog.text
+    found = list(state_of(store).pages())
+    assert {page.url for page in found if page is not None} == {URLS[1], URLS[2]}
+    assert found.count(None) == 1
     assert store.load([damaged.page_id])[damaged.page_id] == damaged.body
 
 
@@ -230,24 +237,6 @@ def test_restoring_what_is_known_writes_nothing(store: Store) -> None:
     part = page_after(visit(URLS[0], 1, 1), rate=99.0)
     assert state.restore([part, before]) == Restored(0, 0, 0)
     assert loaded(store, URLS[0]) == before
-
-
-def test_a_damaged_page_is_counted_and_the_others_are_restored(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    store.write([Change(page_id_of(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    pages = [page_after(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
-    assert state_of(store).restore(pages) == Restored(1, 0, 1)
-    assert URLS[0] in caplog.text
-
-
-def test_pages_are_streamed_and_damaged_ones_told_apart(store: Store) -> None:
-    state = state_of(store)
-    state.record([visit(url, 1, 1) for url in URLS])
-    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    found = list(state.pages())
-    assert {page.url for page in found if page is not None} == set(URLS)
-    assert found.count(None) == 1
 
 
 def history(number: int) -> list[Visit]:

@@ -162,30 +162,24 @@ URLS = [
     "http://b.edu/people/j.smith/talks.html",
     "http://b.edu/other.html",
 ]
+NESTED = ["http://a.edu/", "http://a.edu/~ada/", "http://a.edu/~ada/cv.html", "http://a.edu/x.html"]
+SEEDS = ["http://A.edu/~ada", "http://b.edu/people/j.smith/", "http://unknown.edu/"]
 
 
-def test_websites_are_folders() -> None:
-    sites, homepages = group_by_website(URLS)
-    assert [URLS[place] for place in homepages] == [URLS[1], URLS[3], URLS[6]]
-    assert sites.tolist() == [0, 0, 0, 1, 2, 2, 2]
-
-
-def test_seeds_say_which_pages_are_homepages() -> None:
-    seeds = ["http://A.edu/~ada", "http://b.edu/people/j.smith/", "http://unknown.edu/"]
-    sites, homepages = group_by_website(URLS, seeds)
-    assert [URLS[place] for place in homepages] == [URLS[1], URLS[4]]
-    assert sites.tolist() == [0, 0, 0, -1, 1, 1, -1]
-
-
-def test_a_page_belongs_to_the_innermost_seed() -> None:
-    urls = [
-        "http://a.edu/",
-        "http://a.edu/~ada/",
-        "http://a.edu/~ada/cv.html",
-        "http://a.edu/x.html",
-    ]
-    sites, _ = group_by_website(urls, urls[:2])
-    assert sites.tolist() == [0, 1, 1, 0]
+@pytest.mark.parametrize(
+    ("urls", "seeds", "homepages", "sites"),
+    [
+        (URLS, None, [1, 3, 6], [0, 0, 0, 1, 2, 2, 2]),
+        (URLS, SEEDS, [1, 4], [0, 0, 0, -1, 1, 1, -1]),
+        (NESTED, NESTED[:2], [0, 1], [0, 1, 1, 0]),
+    ],
+    ids=["folders", "of seeds", "of the innermost seed"],
+)
+def test_websites_are_folders_or_those_of_the_seeds(
+    urls: list[str], seeds: list[str] | None, homepages: list[int], sites: list[int]
+) -> None:
+    found, places = group_by_website(urls, seeds)
+    assert (found.tolist(), list(places)) == (sites, homepages)
 
 
 @given(st.lists(st.sampled_from(["a", "b.html", "C"]), max_size=5), st.booleans())
