@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import re
 import sys
 import time
@@ -147,10 +148,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     Requests with that meta are not ranked again. Raises SeedsError if no page is known.
     """
     await crawl.parts.wait(Part.before_rank, None)
-    started = time.perf_counter()
-    plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock(), quota=crawl.quota)
-    crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))
-    crawl.stats.count("rank_seconds", time.perf_counter() - started)
+    plan = await _plan(crawl)
     if not plan.known and not crawl.parts.override("takes"):
         raise SeedsError("seeds = 'state': the state knows no page yet")
     crawl.stats.count_plan(plan, crawl.ranking.budget)
@@ -158,11 +156,19 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
         yield seed
 
 
-async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def _plan(crawl: Crawl) -> Plan:
+    started = time.perf_counter()
+    plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock(), quota=crawl.quota)
+    crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))
+    crawl.stats.count("rank_seconds", time.perf_counter() - started)
+    return plan
+
+
+async def _seeds_of_plan(crawl: Crawl, first: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and meta of each page of a plan, when there is room for its request."""
     passed_over, ranker = _UnvisitablePages(), Ranker.of(crawl.crawler)
     label = crawl.ranking.label(crawl.state.estimation)
-    async for some in _granted(crawl, plan):
+    async for plan, some in _granted(crawl, first):
         page_ids = plan.page_ids[some].tolist()
         pages = await crawl.state.patiently(State.load, page_ids)
         predictions = plan.predictions(some, label, crawl.run)
@@ -184,27 +190,37 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
     passed_over.log()
 
 
-async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
-    """Yield slices of a plan as a shared budget, if any, grants them; raises StateError."""
-    start, is_last, grant = 0, False, crawl.quota.grant
-    while start < len(plan):
+async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[Plan, slice]]:
+    """Yield slices of a plan as a shared budget, if any, grants them; raises StateError.
+
+    If the cut-off of the budget is removed, slices of a plan of the remaining pages follow.
+    """
+    start, is_last, quota = 0, False, crawl.quota
+    while start < len(plan) or (plan.left_out and quota.least > -math.inf):
         number = PAGES_A_CALL
-        if grant is not None:
-            # a plan does not separate pages that were never seen
+        if quota.grant is not None:
+            # a plan does not separate pages that were never seen; after it, a score stands for the pages
+            # below the cut-off
             score = plan.score[start : start + PAGES_A_CALL]
+            score = score if len(score) else np.array([-math.inf])
             is_new = np.zeros(len(score), np.bool_)
-            granted = int((await grant(score, is_new, is_last=is_last)).sum())
+            granted = int((await quota.grant(score, is_new, is_last=is_last)).sum())
+            if granted and crawl.quota.least < quota.least:
+                quota, left = crawl.quota, len(plan) - start
+                plan, start = (await _plan(crawl)).without(plan.page_ids[:start]), 0
+                crawl.stats.count("ranked", len(plan) - left)
+                crawl.stats.count("dropped/budget", left - len(plan))
             # as many pages as use up the grant: with a control visit, a page counts twice
             visits = np.cumsum(1 + plan.visit_twice[start : start + granted])
             number = int(np.searchsorted(visits, granted)) + 1 if granted else 0
-            if number and visits[number - 1] > granted:
+            if 0 < number <= len(visits) and visits[number - 1] > granted:
                 plan.visit_twice[start + number - 1] = False
             if not number and is_last:
                 crawl.stats.count("dropped/budget", len(plan) - start)
                 return
             is_last = not number
         if number:
-            yield slice(start, min(start + number, len(plan)))
+            yield plan, slice(start, min(start + number, len(plan)))
         start += number
 
 

@@ -146,7 +146,7 @@ def highest_rate(share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayL
 
 def reach_of(score: float) -> float:
     """Return the least bound of pages that may have that score."""
-    return float(_expected(max(score - _ROUNDING, 0.0)))
+    return float(_expected(max(min(score, 1.0) - _ROUNDING, 0.0)))
 
 
 def may_be_bounded(options: RankingOptions, state: State, number: int, most: int) -> bool:

@@ -38,7 +38,8 @@ class Quota:
     """How many visits a run may make: the `budget` (None: no limit), with up to `controls` controls.
 
     `unseen` visits of the budget are for pages never seen (None: all pages compete). The crawls of
-    `shards` shards share the budget, and `grant` gives each its share.
+    `shards` shards share the budget, and `grant` gives each its share. Plans leave out pages with a
+    score below `least`.
     """
 
     budget: int | None = None
@@ -46,6 +47,7 @@ class Quota:
     unseen: int | None = None
     shards: int = 1
     grant: Grant | None = None
+    least: float = -math.inf
 
     def within(self, limit: int | None) -> Quota:
         """Return the quota for at most `limit` pages (None or 0: no limit)."""

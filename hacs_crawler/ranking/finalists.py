@@ -44,7 +44,8 @@ class Finalists:
 
     Arrays have one element a page. `places` are the pages' positions in the store's order: of two pages
     with the same score the first is better. `eligible` is the number of pages that may be visited,
-    including pages left out here, and `known` the number of all pages.
+    including pages left out here, and `known` the number of all pages. Pages with a bound below
+    `unranked` were not looked at.
     """
 
     candidates: Candidates
@@ -56,6 +57,7 @@ class Finalists:
     early: int = 0
     below_threshold: int = 0
     demanded: Demanded = NOTHING
+    unranked: float = 0.0
 
     def __len__(self) -> int:
         return len(self.places)
@@ -68,18 +70,21 @@ def finalists_of(
     options: RankingOptions,
     now: float,
     quota: Quota,
+    *,
+    is_first_try: bool = False,
 ) -> Finalists:
     """Return pages that include the best within the quota, in their given order.
 
     `rows` are the ranking rows of all pages, of whole sites. `options` must have a random seed, and the
     hubs (`with_hubs`). Raises StateError, and ConfigError if a policy does not return one number a page.
 
-    If possible, only pages that may be among the best are ranked, see `_by_bounds`.
+    If possible, only pages that may be among the best are ranked, see `_by_bounds`; in a first try, only
+    pages that probably are, see `Finalists.unranked`.
     """
     most = quota.budget
     if most and quota.unseen is None and may_be_bounded(options, state, len(rows), most):
         bounds = bounds_of(rows, state, options, now)
-        return _by_bounds(page_ids, bounds, state, options, most)
+        return _by_bounds(page_ids, bounds, state, options, quota, is_first_try=is_first_try)
     demands, matched = None, frozenset[str]()
     if options.demands:
         demands, matched = demands_of(urls_of(page_ids, state), options.weights, options.every)
@@ -127,18 +132,25 @@ def urls_of(page_ids: Ids, state: State) -> list[str]:
 
 
 def _by_bounds(
-    page_ids: Ids, bounds: Bounds, state: State, options: RankingOptions, most: int
+    page_ids: Ids,
+    bounds: Bounds,
+    state: State,
+    options: RankingOptions,
+    quota: Quota,
+    *,
+    is_first_try: bool,
 ) -> Finalists:
-    """Return the best `most` of all pages, ranking only pages with high bounds.
+    """Return the best of all pages within the quota, ranking only pages with high bounds.
 
     Pages are ranked from high bounds to low, a group of sites at a time, until no remaining page has a
-    bound above the worst of the best `most` so far: a threshold algorithm (Fagin, Lotem and Naor,
-    "Optimal aggregation algorithms for middleware", JCSS 66, 2003).
+    bound above the worst of the best so far, or above the quota's least score: a threshold algorithm
+    (Fagin, Lotem and Naor, "Optimal aggregation algorithms for middleware", JCSS 66, 2003).
     """
+    most = quota.budget or 0
     none = replace(nobody(), seed=options.random_seed or 0)
     nothing = Finalists(none, np.zeros(0), np.zeros(0, np.int64))
-    rows, parts, best, reach = bounds.rows, [nothing], np.zeros(0), 0.0
-    least, below = bounds.of_some(most), np.inf
+    rows, parts, best, reach = bounds.rows, [nothing], np.zeros(0), reach_of(quota.least)
+    least, below = reach or bounds.of_some(most), np.inf
     while True:
         bounded = bounds.reaching(least, below)
         for group in groups_of(bounded, rows, most):
@@ -158,12 +170,18 @@ def _by_bounds(
             best = np.concatenate([best, parts[-1].score])
             if len(best) >= most:
                 best = np.partition(best, -most)[-most:]
-                reach = reach_of(float(best[0]))
-        if reach >= least:
+                reach = max(reach, reach_of(float(best[0])))
+        if reach >= least or is_first_try:
             break
         least, below = reach, least
     together, waiting = merged(parts, Quota(most)), bounded.waiting
-    return replace(together, known=len(rows), waiting=waiting, eligible=len(rows) - waiting)
+    return replace(
+        together,
+        known=len(rows),
+        waiting=waiting,
+        eligible=len(rows) - waiting,
+        unranked=0.0 if reach >= least else least,
+    )
 
 
 def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -66,6 +66,14 @@ class Plan(Candidates):
     def is_overdue(self) -> BoolArray:
         """Which pages come first because their longest interval has passed."""
         return is_overdue(self.score)
+
+    def without(self, page_ids: Ids) -> Plan:
+        """Return the plan of the other pages."""
+        is_left = np.isin(self.page_ids, page_ids, invert=True)
+        columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, column in columns.items():
+            columns[name] = column[is_left] if isinstance(column, np.ndarray) else column
+        return Plan(**columns)
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
         """Return the predictions for some pages; `run` is the second in which the run began."""
@@ -137,13 +145,14 @@ def plan_of(
 def plan_from(finalists: Finalists, quota: Quota, limit: int | None = None) -> Plan:
     """Return the plan, chosen from finalists, see `make_plan`."""
     picks = choose(finalists.candidates, finalists.score, quota)
-    winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
+    winners = picks.places[:limit]
+    winners = winners[finalists.score[winners] >= quota.least]
     best = taken(finalists.candidates, winners)
     score = finalists.score[winners]
     return Plan(
         **{field.name: getattr(best, field.name) for field in fields(Candidates)},
         score=score,
-        visit_twice=visit_twice,
+        visit_twice=picks.visit_twice[: len(winners)],
         known=finalists.known,
         waiting=finalists.waiting,
         early=finalists.early,

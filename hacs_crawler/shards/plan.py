@@ -11,6 +11,7 @@ import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.bound import reach_of
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.finalists import Finalists, finalists_of, merged
 from hacs_crawler.ranking.instant import with_hubs
@@ -55,27 +56,38 @@ def plan_of_shards(
 ) -> tuple[Plan, list[int]]:
     """Return the plan of the shards' pages, or of visited ones (`only_seen`), and how many each has.
 
-    Each shard is ranked whole, one after the other. Pages of the same score are taken from all shards by
-    turns. Visits later than now are set aside, and logged if it `warns`. Raises ConfigError, StateError.
+    Shards are ranked one after the other, and again if pages that were not ranked may be better than the
+    worst of the plan. Pages of the same score are taken from all shards by turns. Visits later than now
+    are set aside, and logged if it `warns`. Raises ConfigError, StateError.
     """
-    set_aside: list[SetAside] = []
+    set_aside: dict[int, SetAside] = {}
     options = options.seeded(secrets.randbits(63))  # the same in every shard
-    quota, parts = Quota(options.budget), list[Finalists]()
-    for index, state in enumerate(states):
-        page_ids, rows = read_rows(state)
-        rows, future = without_future(state, page_ids, rows, now)
-        set_aside += [future] if future else []
-        if only_seen:
-            is_seen = rows["visits"] > 0
-            page_ids, rows = page_ids[is_seen], rows[is_seen]
-        hubs_and_rows = with_hubs(options, state, now)
-        part = finalists_of(page_ids, rows, state, hubs_and_rows, now, quota.within(limit))
-        parts.append(replace(part, places=part.places * len(states) + index))
+    quota, parts = Quota(options.budget), dict[int, Finalists]()
+    within = wanted = quota.within(limit)
+    to_rank = [*range(len(states))]
+    while to_rank:
+        for index in to_rank:
+            state = states[index]
+            page_ids, rows = read_rows(state)
+            rows, future = without_future(state, page_ids, rows, now)
+            set_aside |= {index: future} if future else {}
+            if only_seen:
+                is_seen = rows["visits"] > 0
+                page_ids, rows = page_ids[is_seen], rows[is_seen]
+            ranking = with_hubs(options, state, now), now, wanted
+            part = finalists_of(page_ids, rows, state, *ranking, is_first_try=index not in parts)
+            parts[index] = replace(part, places=part.places * len(states) + index)
+        finalists = merged([*parts.values()], within)
+        if within.budget and len(finalists) >= within.budget:
+            wanted = replace(within, least=float(finalists.score.min()))
+        reach = reach_of(wanted.least)
+        to_rank = [index for index, part in parts.items() if part.unranked > reach]
     if set_aside and warns:
-        pages, latest = zip(*set_aside, strict=True)
+        pages, latest = zip(*set_aside.values(), strict=True)
         logger.warning("%s", SetAside(sum(pages), max(latest)))
-    plan = plan_from(merged(parts, quota.within(limit)), quota, limit)
-    return plan, [int(np.isin(part.candidates.page_ids, plan.page_ids).sum()) for part in parts]
+    plan = plan_from(finalists, quota, limit)
+    chosen = (np.isin(part.candidates.page_ids, plan.page_ids) for part in parts.values())
+    return plan, [int(is_chosen.sum()) for is_chosen in chosen]
 
 
 def plan_round(config: Config, count: int) -> tuple[Round, int]:

@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.shards import open_rounds, plan_round, shard_lock
 from hacs_crawler.shards.plan import plan_of_shards
@@ -19,7 +20,7 @@ from hacs_crawler.state import Ids, Rows, State
 from row_states import NOW, filled, options, rows_of
 
 PAGES, SHARDS = 700, 5
-WHOLE = [{"budget": 40}, {"budget": 60, "threshold": 0.1}, {"policy": "last-obs", "budget": 30}, {}]
+WHOLE = [{"budget": 10}, {"budget": 60, "threshold": 0.1}, {"policy": "last-obs", "budget": 30}, {}]
 
 
 def pages(new: float = 0.0) -> tuple[Ids, Rows]:
@@ -56,9 +57,12 @@ def test_the_plan_of_all_shards_is_that_of_one_process(
 ) -> None:
     whole, states = shards
     plan = plan_of_shards(states, options(**asked), NOW)[0]
-    wanted = make_plan(whole, options(**asked), NOW)
-    assert sorted(plan.page_ids.tolist()) == sorted(wanted.page_ids.tolist())
-    assert (plan.known, plan.left_out) == (wanted.known, wanted.left_out)
+    for least in (-np.inf, np.median(plan.score)):
+        quota = Quota(asked.get("budget"), least=float(least))
+        wanted, ids = make_plan(whole, options(**asked), NOW, quota=quota), plan.page_ids
+        ids = ids[plan.score >= least]
+        assert sorted(ids.tolist()) == sorted(wanted.page_ids.tolist())
+        assert (plan.known, plan.left_out + len(plan)) == (wanted.known, wanted.left_out + len(ids))
 
 
 def test_the_cut_off_lets_as_many_known_pages_pass_as_the_budget_has_for_them(

@@ -154,7 +154,8 @@ class Shards(CrawlPart):
             return quota
         budget, shards = self._round.budget, self._shard.count
         grant = None if budget is None else self.grant
-        return replace(quota, budget=budget, shards=shards, grant=grant)
+        least = -math.inf if self._round.cut_off is None else self._round.cut_off
+        return replace(quota, budget=budget, shards=shards, grant=grant, least=least)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Return whether this crawl may visit a page; requests for other pages are handed over."""

@@ -215,7 +215,7 @@ async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling
 
 
 @pytest.mark.parametrize("budget", [3, None])
-@pytest.mark.parametrize("round_", [None, planned(7), planned(None)])
+@pytest.mark.parametrize("round_", [None, planned(7, cut_off=0.5), planned(None)])
 async def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_have_one(
     round_: Round | None, budget: int | None, crawling: Make
 ) -> None:
@@ -226,6 +226,7 @@ async def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_ha
         is_shared = round_ is not None and round_.budget is not None
         grant = world.part.grant if is_shared else None
         quota = Quota(budget) if round_ is None else Quota(round_.budget, shards=2, grant=grant)
+        quota = replace(quota, least=0.5) if is_shared else quota
         assert world.part.quota(Quota(budget)) == quota
         assert round_ is None or world.share.is_open is not bool(failure)
 
