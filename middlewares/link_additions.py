@@ -121,7 +121,9 @@ class LinkAdditionsMiddleware:
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
             stats.posted = stats.posted or f"{response.url} was requested by {request.method}"
-        else:
+        elif (
+            getattr(request.callback, "__name__", "") != "_parse_sitemap"
+        ):  # else it only lists pages
             stats.not_a_page = stats.not_a_page or response.url
             if not may_show:
                 stats.unread_answers[type_of(response)] += 1

@@ -261,8 +261,10 @@ class ScholarSpider(Spider):
         taken = {link for publication in shown for link in publication.links if is_file(link)}
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
-        for url, _ in page_links(tree, response.url):
-            if url not in taken and links < self._most_links() and self._is_followed(url, site):
+        for url, _ in page_links(tree, response.url) if links < self._most_links() else ():
+            is_near = self.depth == "links" or path_depth(url, site) <= DEEPEST
+            is_page = url not in taken and not _OTHER_FILE.search(urlsplit(url).path)
+            if is_near and is_page and is_inside(url, site):
                 yield Request(
                     url,
                     callback=self.parse,
@@ -274,11 +276,6 @@ class ScholarSpider(Spider):
     def _most_links(self) -> int:
         # not a property: exporters read all properties of a spider, even with an invalid depth
         return MOST_LINKS[self.depth] if self.level == "website" else 0
-
-    def _is_followed(self, url: str, website: str) -> bool:
-        is_near = self.depth == "links" or path_depth(url, website) <= DEEPEST
-        is_page = not _OTHER_FILE.search(urlsplit(url).path)
-        return is_near and is_page and is_inside(url, website)
 
     def on_failure(self, failure: Failure) -> None:
         """Log in one line why a page could not be visited; the middlewares have recorded that.

@@ -95,7 +95,7 @@ def read_cdx(
         for fields in parsed:
             rows += 1
             capture = _capture(fields, repeated, warc_url)
-            # by its URL not a page, and no row before shows that it is one
+            # its URL names a file, and no row before shows that this is a page
             if (
                 isinstance(capture, Capture)
                 and (capture.is_revisit and capture.status is None)
@@ -237,8 +237,8 @@ class _Repeated:
             self._key, self._kinds = key, {}
         if not problem and (self._is_sorted or (key, digest) in self._kinds):
             self._kinds[key, digest] = ""
-        is_told = problem == "not_html" or (self._is_sorted and problem == "bad_status")
-        if is_told and len(self._kinds) < MOST_REPEATED:
+        is_certain = problem == "not_html" or (self._is_sorted and problem == "bad_status")
+        if is_certain and len(self._kinds) < MOST_REPEATED:
             self._kinds.setdefault((key, digest), problem)
 
     def problem(self, key: str, digest: str) -> str:

@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import NewThing, check_host, newest, newest_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import Csv, Json, checked_target, show_rows, write_file
+from hacs_crawler.cli.output import STDOUT, Csv, Json, checked_target, show_rows, write_file
 from hacs_crawler.cli.rank import NO_PAGES
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
@@ -61,16 +61,17 @@ def new(  # noqa: PLR0917 - an argument for each option
         things, held_back = newest(state, _second(since, config.clock()), site)
         if held_back:
             logger.info(
-                "%s of %s held back until two visits in a row have shown them: other links seem to come "
-                "with each request (`hacs show URL` says how likely)",
-                counted(held_back.total(), "new thing"),
+                "%s left out until two visits in a row show them: %s may show other links at every "
+                "request (`hacs show URL` says how likely)",
+                counted(held_back.total(), "new link"),
                 counted(len(held_back), "page"),
             )
         elif not things:
             logger.info("%s", _why_none(state, config, since, site))
         if atom is not None:
             write_file(atom, [_feed(things[:limit], config)])
-    shown = things[: limit or ROWS_SHOWN] if atom is None else []
+            logger.info("%s written: %s", atom, counted(len(things[:limit]), "new thing"))
+    shown = [] if atom is not None or json or csv == STDOUT else things[: limit or ROWS_SHOWN]
     show_rows(
         newest_table(things[:limit]), lambda: [_table(shown)] if shown else [], csv, is_json=json
     )

@@ -55,6 +55,7 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY, iso_text, minute_text
+from hacs_crawler.watch import ONLY_REQUESTS
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 # Share of the posterior within the interval shown.
@@ -79,6 +80,7 @@ def show(
 
     For a host, list the parts of its links that are left out because they change with every request.
     """
+    url = url.strip("\"'<> ")  # copied from a file of seeds, or a mail
     is_host = _HOST.fullmatch(url)
     if not is_host and "://" not in url and _HOST.match(url):
         url = f"http://{url}"
@@ -303,8 +305,12 @@ def _seen(facts: PageFacts, now: float) -> str:
         f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
         f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
-        f"{counted(len(page.spells.marks), noun_of(page.latest_rules))}"
+        f"{counted(len(page.spells.marks), _noun(page.latest_rules))} so far"
     )
+
+
+def _noun(rules: int) -> str:
+    return "request" if rules == ONLY_REQUESTS.fingerprint else noun_of(rules)
 
 
 def _rate(document: dict[str, Any], config: Config) -> str:
@@ -368,7 +374,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 
 
 def _visits(facts: PageFacts) -> Iterator[str]:
-    page, noun = facts.page, noun_of(facts.page.latest_rules)
+    page, noun = facts.page, _noun(facts.page.latest_rules)
     visits = list(zip(page.visits, facts.document["visits"], strict=True))
     for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
         what = "update" if visit["is_update"] else "nothing new"

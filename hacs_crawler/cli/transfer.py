@@ -203,7 +203,7 @@ class Importer:
         logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)
         for noun, pages in watched_otherwise.items():
             logger.warning(
-                "%s: of %s %ss were watched, but these settings watch %ss (HACS_WATCH): the next visit "
+                "%s: on %s, %ss were watched, but these settings watch %ss (HACS_WATCH): the next visit "
                 "of each is a baseline, which finds no update",
                 source.name,
                 counted(pages, "page"),

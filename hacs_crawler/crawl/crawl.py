@@ -239,15 +239,11 @@ class Crawl:
 
     async def _sum_up(self) -> None:
         self._log_summary()
-        if self._log_summary == self.stats.log_summary:
-            self.stats.log_first_crawl(self.state.estimation)
-            if self.stats.saw_only_new_pages:
-                with suppress(StateError):  # the visits are written; only this log line is lost
-                    pages = await self.state.once(lambda state: state.store.count())
-                    shown = (
-                        f"Namespace {self.config.own_namespace} of {describe(self.config.state)}"
-                    )
-                    self.stats.log_pages_known_before(pages, shown)
+        if self._log_summary == self.stats.log_summary and self.stats.saw_only_new_pages:
+            with suppress(StateError):  # the visits are written; only this log line is lost
+                pages = await self.state.once(lambda state: state.store.count())
+                shown = f"Namespace {self.config.own_namespace} of {describe(self.config.state)}"
+                self.stats.log_pages_known_before(pages, shown)
         self.parts.tell(Part.sum_up)
 
     def _log_unmatched(self) -> None:
@@ -257,7 +253,8 @@ class Crawl:
         is_first_run = stats.get("first_visits") + stats.get("baselines")
         pages = self.config.pages if isinstance(self.config.pages, tuple) else ()
         patterns = {"HACS_PAGES": pages} if is_first_run else {}
-        if stats.get("seeds"):
+        # without a budget or threshold, requests from callbacks are not ranked
+        if stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls")):
             patterns["HACS_WEIGHTS"] = tuple(rule for rule, _ in ranking.weights)
             patterns["HACS_EVERY"] = tuple(rule for rule, _ in ranking.every)
         if is_first_run:

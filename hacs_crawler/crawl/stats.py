@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from scrapy.statscollectors import StatsCollector
 
+from hacs_crawler.ranking.demands import NOTHING, Demanded
 from hacs_crawler.state import (
     Counted,
-    Estimation,
     News,
-    Page,
     Recorded,
     chance_of_new_links,
     time_share,
@@ -27,7 +26,6 @@ from hacs_crawler.watch import ONLY_REQUESTS
 
 if TYPE_CHECKING:
     from hacs_crawler.config import Pages
-    from hacs_crawler.ranking.demands import Demanded
     from hacs_crawler.ranking.plan import Plan
 
 logger = safe_logger(__name__)
@@ -46,7 +44,7 @@ _REMARKS: Final = {
     "confirms it",
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
     "counted as one visit with it",
-    "baselines": "found nothing to compare with: what is watched has changed since the visit before",
+    "baselines": "served as a baseline: what is watched has changed since the visit before",
 }
 
 
@@ -75,6 +73,8 @@ class CrawlStats:
     unread_answers: Counter[str] = field(default_factory=Counter)
     # The patterns of settings that applied to a page.
     matched: set[str] = field(default_factory=set)
+    # The demands on all known pages, if a crawl requests the best of these within its budget.
+    known: Demanded = NOTHING
     _has_said_overdue: bool = False
     _counts_by_site: bool = False
     _causes: Counter[str] = field(default_factory=Counter)
@@ -168,6 +168,11 @@ class CrawlStats:
         """Count the overdue pages that are `left`; log the demands once, see `Demanded.log`."""
         if not left.visits_a_day:
             return
+        left = Demanded(
+            max(left.overdue, self.known.overdue - chosen),
+            max(left.visits_a_day, self.known.visits_a_day),
+            min(left.shortest_days, self.known.shortest_days),
+        )
         self.gauge("overdue", left.overdue)
         if not self._has_said_overdue:
             self._has_said_overdue = True
@@ -281,15 +286,16 @@ class CrawlStats:
         """
         if visits == firsts:
             return f", {'all ' * (visits > 1)}for the first time" if visits else ""
+        known = f", {firsts:,} for the first time" * bool(firsts)
         expected = f"{self.expected_updates:.{0 if self.expected_updates >= 10 else 1}f} expected"
         if not updates:
-            return f": nothing new{f' ({expected})' * bool(self.predicted)}"
+            return f"{known}: nothing new{f' ({expected})' * bool(self.predicted)}"
         kind = "new or changed" if self.watched == "item" else "new"
         what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
         pages = counted(updates - lists, "page") + " changed" * (not new)
         of_lists = [counted(lists, "changed list")] * (lists > 0)
         found = ", and ".join([f"{what}{pages}"] * (updates > lists) + of_lists)
-        return f": {found}{f' ({expected})' * (self.found_updates == updates)}"
+        return f"{known}: {found}{f' ({expected})' * (self.found_updates == updates)}"
 
     @property
     def has_pages(self) -> bool:
@@ -316,21 +322,11 @@ class CrawlStats:
             )
         else:
             logger.info(
-                "%s is a new state: if these pages were crawled before, that was with another",
+                "%s is a new state: if these pages were crawled before, that was with another%s",
                 state_shown,
+                ". `hacs import` adds what web archives know of them"
+                * (self.watched in {"link", "thing"}),
             )
-
-    def log_first_crawl(self, estimation: Estimation) -> None:
-        """Log what to expect if every visit was a page's first."""
-        if not self.saw_only_new_pages:
-            return
-        rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
-        logger.info(
-            "This was the first visit of all these pages; about %.1f updates are expected by tomorrow%s",
-            -self.get("visits") * math.expm1(-rate_per_day),
-            ". `hacs import` adds what web archives know of them"
-            * (self.watched in {"link", "thing"}),
-        )
 
     def log_if_few_were_pages(self, pages: Pages) -> None:
         """Log if HACS_PAGES takes few of the crawl's requests, or none, for pages."""
@@ -346,12 +342,10 @@ class CrawlStats:
         seen, of_pages = self.readable_answers, min(self.answers, self.readable_answers)
         if (is_none and seen) or (seen >= LEAST_RESPONSES and of_pages < FEW_PAGES_SHARE * seen):
             logger.info(
-                "%d of %d requests %s a start request, and only start requests are ranked and "
-                'recorded: set HACS_PAGES = "all", or to URL patterns, to include the pages that '
-                "callbacks or a queue request",
+                "Only start requests are ranked and recorded, %d of %s: set HACS_PAGES = "
+                '"all", or to URL patterns, to include pages that callbacks or a queue request',
                 of_pages,
-                seen,
-                "was" if of_pages == 1 else "were",
+                counted(seen, "request"),
             )
 
     def _log_churning(self, churning: int, visits: int) -> None:

@@ -168,8 +168,8 @@ def compare(
     if effective_sites(pages) < LEAST_EFFECTIVE:
         few = int(np.searchsorted(np.cumsum(np.sort(pages)[::-1]), len(places) / 2)) + 1
         raise HacsError(
-            f"too few sites: {few} of {len(sites)} have most of the {len(places)} pages, "
-            "too few to generalize from"
+            f"too few sites to generalize from: most of the {len(places)} pages are on {few} of "
+            f"{len(sites)} sites"
         )
     # expected updates by a visit to each page, after a day and after the time of a whole round
     elapsed = (1.0, len(places) / max(rate, 1e-9)) if has_past else ()

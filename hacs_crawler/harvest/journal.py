@@ -10,7 +10,7 @@ from hacs_crawler.archive import Capture, key_of
 from hacs_crawler.harvest.query import Span
 
 MOST_MISSED: Final = 1_000
-# In how many runs a capture is requested that the archive fails to show.
+# The most runs in which a capture is requested that the archive fails to show.
 MOST_TRIES: Final = 3
 
 

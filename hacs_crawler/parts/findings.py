@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
@@ -45,9 +46,6 @@ _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 _URL_FIELDS: Final = ("url", "link", "href")
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
-
-# Canonical JSON has numbers other than integers as texts.
-_QUOTED_NUMBER: Final = re.compile(r'"(-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+))"(?!:)')
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -186,8 +184,13 @@ def _new_things(
 
 
 def _json_text(canonical: bytes) -> str:
-    """Return canonical JSON as text, with all numbers bare."""
-    return _QUOTED_NUMBER.sub(r"\1", canonical.decode("utf-8", "replace"))
+    """Return canonical JSON as text: the values of a list, or an object's fields with their names."""
+    value = json.loads(canonical)
+    fields = value if isinstance(value, dict) else {}
+    parts = value if isinstance(value, list) else fields.values() if fields else [value]
+    # canonical JSON has numbers other than integers as texts
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in parts]
+    return ", ".join(map(" ".join, zip(fields, texts, strict=True)) if fields else texts)
 
 
 def _new_requests(

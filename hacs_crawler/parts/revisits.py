@@ -23,6 +23,7 @@ from hacs_crawler.crawl.recipes import (
     write_recipes,
 )
 from hacs_crawler.links import page_id_of
+from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import State, Visit, without_future
 from hacs_crawler.utils.text import counted, safe_logger
@@ -116,9 +117,11 @@ class Revisits(CrawlPart):
         if crawl.parts.override("before_rank"):
             sites = await crawl.state.patiently(_sites, spider.name)
             await crawl.parts.wait(Part.before_rank, None, sites)
-        choice, matched = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
+        choice, known = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
         choice.log(spider)
-        crawl.stats.matched |= matched
+        crawl.stats.matched |= known.matched
+        if crawl.config.revisit == "budget":  # the spider can visit no other known page
+            crawl.stats.known = known
         crawl.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
             yield request
@@ -130,10 +133,8 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _chosen(
-    state: State, config: Config, spider: Spider, now: float
-) -> tuple[Repeats, frozenset[str]]:
-    """Return requests for the best pages with recipes of the spider, and the patterns that match any."""
+def _chosen(state: State, config: Config, spider: Spider, now: float) -> tuple[Repeats, Demanded]:
+    """Return requests for the best pages with recipes of the spider, and the demands on all of them."""
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
     page_ids = pages_with_recipe(state, spider.name)
@@ -147,7 +148,7 @@ def _chosen(
         choice = requests_again(state, plan.page_ids, spider, number)
         gone = choice.gone = gone + choice.gone
         if len(choice.requests) >= number or len(plan) < limit:
-            return choice, plan.demanded.matched
+            return choice, plan.demanded.without(-int(plan.is_overdue.sum()))
         # those recipes are forgotten now
         has_recipe = ~np.isin(page_ids, [page_id for page_id, _ in gone])
         page_ids, rows = page_ids[has_recipe], rows[has_recipe]

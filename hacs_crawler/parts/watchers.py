@@ -42,6 +42,7 @@ class Watchers(CrawlPart):
         super().__init__(crawl)
         self._others: dict[int, tuple[str, str]] = {}
         self._visits = 0
+        self._without_links = 0
         self._is_ours = crawl.crawler.spidercls.__module__.startswith("hacs_crawler.")
 
     async def opened(self) -> None:
@@ -80,10 +81,13 @@ class Watchers(CrawlPart):
         return rules
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Count visits with watched marks."""
+        """Count visits with watched marks, and new pages without a link."""
         self._visits += sum(
             recorded.visit.marks is not None and recorded.visit.rules != ONLY_REQUESTS.fingerprint
             for recorded in batch
+        )
+        self._without_links += sum(
+            recorded.visit.marks == frozenset() and not recorded.before.visits for recorded in batch
         )
 
     def sum_up(self) -> None:
@@ -96,15 +100,14 @@ class Watchers(CrawlPart):
         if others.total():
             kinds, number = [kind for kind, _ in others.most_common()], others.total()
             are_most = 2 * number > answers
-            advice = ": set HACS_WATCH = " + read_from.get(kinds[0], '"items"')
+            advice = ". Set HACS_WATCH = " + read_from.get(kinds[0], '"items"')
             logger.log(
                 logging.WARNING if are_most else logging.INFO,
-                "%d of %s %s %s, which HACS_WATCH = %r is not read from%s",
+                "HACS_WATCH = %r cannot read %s: %d of %s%s",
+                config.watched_as,
+                " or ".join(kinds),
                 number,
                 counted(answers, "answer"),
-                "was" if number == 1 else "were",
-                " or ".join(kinds),
-                config.watched_as,
                 advice if are_most else "",
             )
         if stats.posted:
@@ -118,10 +121,18 @@ class Watchers(CrawlPart):
             )
         empty = stats.get("not_observed/nothing_shown")
         if empty and not self._visits and config.watch is not None:
-            pages = counted(empty, "page")
             fields = f", HACS_WATCH_FIELDS = {[*config.watch_fields]}" * bool(config.watch_fields)
-            said = "HACS_WATCH = %r%s: none of it was on any of %s that answered"
-            logger.warning(said, config.watched_as, fields, pages)
+            # lists were visited: their requests are watched
+            advice = "; leave pages out by HACS_PAGES if they never have items" * bool(
+                stats.get("visits")
+            )
+            said = "HACS_WATCH = %r%s: found on none of the pages that answered (%d)%s"
+            logger.warning(said, config.watched_as, fields, empty, advice)
+        if config.watch is None and self._without_links:
+            logger.info(
+                'Nothing is watched on %s without a link: HACS_WATCH = "text" or "css:…" watches words',
+                counted(self._without_links, "new page"),
+            )
         items = stats.collector.get_value("item_scraped_count")
         is_again = stats.get("visits") > stats.get("first_visits")
         if (

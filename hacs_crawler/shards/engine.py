@@ -91,9 +91,9 @@ class Pool:
     def end(self, *, at_once: bool = False) -> None:
         """End all crawls in order, or kill them if `at_once`; queued crawls do not start."""
         given = end_crawls, self._run, at_once
-        telling = Thread(target=self._call_all, args=given, daemon=True)
-        telling.start()
-        telling.join(ANSWER_SECONDS)
+        asking = Thread(target=self._call_all, args=given, daemon=True)
+        asking.start()
+        asking.join(ANSWER_SECONDS)
 
 
 @contextmanager
@@ -107,9 +107,9 @@ def local_pool() -> Iterator[Pool]:
 def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
     """Connect to the Dask scheduler at HOST:PORT, optionally with a protocol.
 
-    Exceptions of Dask in the block become ClusterError, in one line. Raises ConfigError if the
-    address is malformed, if Dask is not installed, or if a worker is on another machine and
-    `here_only` is the reason why that is not allowed.
+    Exceptions of Dask in the block become ClusterError, in one line. `here_only` is the reason, if
+    any, why all workers must be on this machine. Raises ConfigError if they are not, if the address
+    is malformed, or if Dask is not installed.
     """
     if not _ADDRESS.fullmatch(address):
         raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")

@@ -207,8 +207,9 @@ def record_signals(
         order = np.argsort(listed_sites, kind="stable")
         begins = np.searchsorted(listed_sites[order], wanted)
         parts = dict(zip(wanted, np.split(records[order], begins)[1:], strict=True))
+        head = _HEARD.pack(_HEARD_VERSION, source_id(origin))
         changes = [
-            Annotation(site, before.get(site, b""), _encoded(source_id(origin), part))
+            Annotation(site, before.get(site, b""), head + part.tobytes() if len(part) else b"")
             for site, part in parts.items()
         ]
         if not state.store.annotate(_records(kind), changes):
@@ -302,12 +303,6 @@ def _records(kind: str) -> str:
 
 def _worth(kind: str) -> str:
     return f"worth.{kind}"
-
-
-def _encoded(source: int, records: Records) -> bytes:
-    if not len(records):
-        return b""
-    return _HEARD.pack(_HEARD_VERSION, source) + records.tobytes()
 
 
 def _decoded(body: bytes) -> tuple[int, Records]:

@@ -131,8 +131,8 @@ class WatchSettings:
             given = getattr(self, f"watch_{name}")
             if given and not self.takes_items:
                 raise ConfigError(
-                    f"HACS_WATCH_{name.upper()} = {given!r}: must be nothing, unless HACS_WATCH is "
-                    'items; set it to "" in spiders that watch something else'
+                    f"HACS_WATCH_{name.upper()} = {given!r}: must be empty unless HACS_WATCH = "
+                    '"items"; set it to "" in spiders that watch something else'
                 )
         if self.takes_items:
             from hacs_crawler.watch.items import item_rules  # noqa: PLC0415 - few crawls watch items

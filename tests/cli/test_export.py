@@ -127,7 +127,7 @@ def test_an_import_of_what_is_watched_otherwise_says_so(folders: tuple[Path, Pat
     ours, theirs = folders
     said(hacs(ours, "export", "-o", "../pages.jsonl"))
     done = said(hacs(theirs, "import", "../pages.jsonl", "-s", "HACS_WATCH=items"))
-    assert "pages links were watched, but these settings watch items (HACS_WATCH)" in done
+    assert "pages, links were watched, but these settings watch items (HACS_WATCH)" in done
     assert "HACS_WATCH" not in said(hacs(theirs, "import", "../pages.jsonl"))
 
 

@@ -77,14 +77,14 @@ def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_n
         assert state.load([page_id_of(ADA)])[page_id_of(ADA)].churn >= CHURNING
     assert texts(hacs_new(tmp_path, "--json")) == [paper]
     advice = (
-        "2 new things of 1 page held back until two visits in a row have shown them: other links seem "
-        "to come with each request (`hacs show URL` says how likely)"
+        "2 new links left out until two visits in a row show them: 1 page may show other links at "
+        "every request (`hacs show URL` says how likely)"
     )
     hacs_new(tmp_path, "--atom", str(tmp_path / "feed"))
     assert len(feedparser.parse((tmp_path / "feed").read_bytes()).entries) == 1
-    assert caplog.messages == [advice, advice]
+    assert caplog.messages == [advice, advice, f"{tmp_path / 'feed'} written: 1 new thing"]
     assert texts(hacs_new(tmp_path, "--site", "bob.example", "--json")) == []
-    assert advice not in caplog.messages[2:]
+    assert advice not in caplog.messages[3:]
 
 
 def test_news_of_every_day_are_new_as_long_as_all_stay(

@@ -3,7 +3,6 @@
 import logging
 import math
 import re
-from array import array
 
 import pytest
 from msgspec import structs
@@ -12,7 +11,7 @@ from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.ranking.demands import Demanded
-from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, merged
+from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 
 @pytest.fixture
@@ -58,7 +57,10 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
         ({}, "HACS visited 0 pages."),
         ({"visits": 1, "first_visits": 1}, "HACS visited 1 page, for the first time."),
         ({"visits": 2, "first_visits": 2}, "HACS visited 2 pages, all for the first time."),
-        ({"visits": 2, "first_visits": 1}, "HACS visited 2 pages: nothing new."),
+        (
+            {"visits": 2, "first_visits": 1},
+            "HACS visited 2 pages, 1 for the first time: nothing new.",
+        ),
         (
             {"visits": 2, "updates": 1, "new_links": 1},
             "HACS visited 2 pages: 1 new link on 1 page.",
@@ -171,7 +173,7 @@ def test_a_crawl_of_whose_answers_few_are_pages_says_how_many(
     stats.count("visits", answers)
     stats.answers, stats.readable_answers = answers, readable
     stats.log_if_few_were_pages("start")
-    said = [f"{answers} of {readable} requests was a start request" in caplog.text]
+    said = [f"recorded, {answers} of {readable} requests: set" in caplog.text]
     assert said == [is_said]
     caplog.clear()
     stats.log_if_few_were_pages("all")
@@ -180,16 +182,7 @@ def test_a_crawl_of_whose_answers_few_are_pages_says_how_many(
 
 @pytest.mark.parametrize(("budget", "days"), [(1, "0.5"), (8, "1")])
 def test_runs_are_to_come_no_later_than_the_shortest_interval_ends(stats, caplog, budget, days):
-    stats.gauge_overdue(Demanded(visits_a_day=2, shortest_days=1), 0, budget)
+    stats.known = Demanded(5, visits_a_day=2, shortest_days=1)
+    stats.gauge_overdue(Demanded(1, visits_a_day=1, shortest_days=3), 2, budget)
+    assert "5 pages are overdue, and this run visits 2. " in caplog.text
     assert caplog.text.endswith(f"if a run comes at least every {days} days\n")
-
-
-@pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])
-def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
-    stats.count("visits", 30)
-    stats.count("first_visits", firsts)
-    stats.log_first_crawl(Estimation())
-    expected = 30 * (
-        1 - math.exp(-Estimation().rate_per_day(Page("http://a.example/", array("I", [0]))))
-    )
-    assert (f"; about {expected:.1f} updates are expected by tomorrow" in caplog.text) is is_said

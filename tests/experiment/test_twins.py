@@ -258,7 +258,7 @@ def test_a_few_sites_with_most_of_the_pages_are_refused() -> None:
     urls = [*giants, *URLS[::PAGES]]
     crawl(own, "hacs", 0.6, urls=urls, budget=60)
     crawl(other, "last-obs", 0.3, urls=urls, budget=60, seed=2)
-    with pytest.raises(HacsError, match=r"too few sites: 2 of 26 have most of the 224 pages"):
+    with pytest.raises(HacsError, match=r"most of the 224 pages are on 2 of 26 sites"):
         compared(own, other)
 
 

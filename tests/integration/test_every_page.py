@@ -305,10 +305,10 @@ IDLE = """
 @pytest.mark.parametrize(
     ("pages", "kind", "said"),
     [
-        ("start", "html", "0 of 2 requests were a start request"),
+        ("start", "html", "Only start requests are ranked and recorded, 0 of 2 requests"),
         ("/product/", "html", "WARNING: HACS_PAGES matches none of the URLs that answered"),
         ("all", "html", ""),
-        ("start", "xml", "WARNING: 2 of 2 answers were XML, which HACS_WATCH = "),
+        ("start", "xml", "HACS_WATCH = 'links' cannot read XML: 2 of 2 answers. Set "),
     ],
 )
 def test_where_no_answer_was_a_page_it_is_said_why(

@@ -76,7 +76,7 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
     assert blocked.items == [{"reason": "nothing_shown"}]
     assert blocked.stat("hacs/not_observed/nothing_shown") == 1
     assert blocked.stat("hacs/visits") == 0
-    assert "HACS_WATCH = 'css:.price': none of it was on any of 1 page that answered" in blocked.log
+    assert "HACS_WATCH = 'css:.price': found on none of the pages that answered (1)" in blocked.log
     any_spider.days = 2
     price(site, "A")
     assert any_spider.run(SHOP, **settings).items[0]["update"] is False
@@ -356,7 +356,7 @@ def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
     assert "HACS_WATCH_IGNORE" not in crawl.log
     crawl = any_spider.run(LISTS, HACS_WATCH_FIELDS="name,stok", **settings)
     assert "HACS_WATCH_FIELDS: none of 25 items has stok" in crawl.log
-    assert "25 visits found nothing to compare with: what is watched has changed" in crawl.log
+    assert "25 visits served as a baseline: what is watched has changed" in crawl.log
 
 
 PIPELINE = {"ITEM_PIPELINES": '{"hacs_crawler.pipelines.OnlyChanges": 500}'}

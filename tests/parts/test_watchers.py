@@ -71,14 +71,16 @@ ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
 @pytest.mark.parametrize(
     ("watch", "JSON", "empty", "seen", "stats", "said"),
     [
-        ("links", 2, 0, 0, {}, "2 of 4 answers were JSON, which HACS_WATCH = 'links' is not read"),
-        ("links", 3, 0, 0, {}, "'links' is not read from: set HACS_WATCH"),
-        ("css:p", 0, 2, 0, {}, "'css:p': none of it was on any of 2 pages that answered"),
+        ("links", 2, 0, 0, {}, "HACS_WATCH = 'links' cannot read JSON: 2 of 4 answers"),
+        ("links", 3, 0, 0, {}, " 4 of 4 answers. Set HACS_WATCH"),
+        ("css:p", 0, 2, 0, {}, "'css:p': found on none of the pages that answered (2)\n"),
+        ("items", 0, 2, 0, {"hacs/visits": 1}, "(2); leave pages out by HACS_PAGES if"),
         ("css:p", 0, 2, 1, {}, ""),
         ("css:p", 0, 0, 0, {}, ""),
         ("links", 0, 2, 0, {}, ""),
         ("links", 0, 0, 1, ITEMS, "No page had a new link. To watch the items of this spider"),
         ("css:p", 0, 0, 1, ITEMS, ""),
+        ("links", 0, 0, 1, {"hacs/bare": 1}, "Nothing is watched on 1 new page without a link"),
         ("links", 0, 0, 1, {**ITEMS, "hacs/first_visits": 2}, ""),
         ("links", 0, 0, 1, {**ITEMS, "hacs/updates": 1}, ""),
         ("links", 0, 0, 1, {**ITEMS, "item_scraped_count": 0}, ""),
@@ -100,7 +102,8 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
         crawl.stats.other_answers.update(["JSON"] * JSON + ["XML"] * (JSON // 3))
         for stat, number in stats.items():
             crawl.stats.collector.set_value(stat, number)
-        recorded = merged(Page(URL), Visit(URL, 86_400, marks=frozenset({1})))
+        marks = frozenset({1} - {*map(stats.get, ["hacs/bare"])})
+        recorded = merged(Page(URL), Visit(URL, 86_400, marks=marks))
         crawl.stats.count("not_observed/nothing_shown", empty)
         part.recorded([recorded] * seen)
         caplog.set_level("INFO")
@@ -122,9 +125,7 @@ async def test_answers_that_are_read_for_items_only_are_named_if_there_are_no_ot
         caplog.set_level("INFO")
         caplog.clear()
         crawl.parts.of(Watchers).sum_up()
-        said = (
-            "3 of 3 answers were RSS, which HACS_WATCH = 'links' is not read from: set HACS_WATCH"
-        )
+        said = "HACS_WATCH = 'links' cannot read RSS: 3 of 3 answers. Set HACS_WATCH"
         assert caplog.messages == [f'{said} = "items"'] * is_said
 
 
