@@ -30,6 +30,7 @@ from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, see
 from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output, Verdict
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
+from hacs_crawler.crawl.scrapy_internals import sitemap_callback
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
@@ -121,9 +122,9 @@ class LinkAdditionsMiddleware:
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
             stats.posted = stats.posted or f"{response.url} was requested by {request.method}"
-        elif (
-            getattr(request.callback, "__name__", "") != "_parse_sitemap"
-        ):  # else it only lists pages
+        elif not request.callback or request.callback != sitemap_callback(
+            self._crawl.crawler.spider
+        ):
             stats.not_a_page = stats.not_a_page or response.url
             if not may_show:
                 stats.unread_answers[type_of(response)] += 1

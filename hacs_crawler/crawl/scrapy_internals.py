@@ -248,7 +248,7 @@ def mark_as_failed(crawler: Crawler) -> None:
     crawler.spider = None
 
 
-def sitemap_callback(spider: Spider) -> Callable[..., Any] | None:
+def sitemap_callback(spider: Spider | None) -> Callable[..., Any] | None:
     """Return the callback to which a SitemapSpider has sitemaps sent; None for other spiders."""
     return spider._parse_sitemap if isinstance(spider, SitemapSpider) else None  # noqa: SLF001
 

@@ -308,7 +308,7 @@ IDLE = """
         ("start", "html", "Only start requests are ranked and recorded, 0 of 2 requests"),
         ("/product/", "html", "WARNING: HACS_PAGES matches none of the URLs that answered"),
         ("all", "html", ""),
-        ("start", "xml", "HACS_WATCH = 'links' cannot read XML: 2 of 2 answers. Set "),
+        ("start", "xml", "WARNING: HACS_WATCH = 'publications' cannot read XML: 2 of 2 answers."),
     ],
 )
 def test_where_no_answer_was_a_page_it_is_said_why(
