@@ -50,11 +50,6 @@ def forecast(state: State, address: str, now: float = NOW, **settings: object) -
     return forecast_of(page_id_of(address), siblings, state, chosen, now, whole)
 
 
-def test_a_page_within_the_budget_is_visited_now() -> None:
-    found = forecast(state_of(*HISTORY), url(8), budget=3)
-    assert (found.reason, found.at, found.rank, found.ranked) == (BlockReason.NOTHING, NOW, 2, 10)
-
-
 def test_a_gone_page_waits_until_its_time_is_over() -> None:
     gone = Visit(url(3), NOW - DAY, News.GONE)
     found = forecast(state_of(*HISTORY, gone), url(3), budget=3)
@@ -79,14 +74,6 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
     alone = state_of(*(visit for visit in HISTORY if visit.url == url(5)))
     assert passes(found.at + 60)
     assert not passes(found.at - 60)
-
-
-def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
-    state = state_of(*HISTORY)
-    found = forecast(state, url(1), threshold=0.5)
-    assert (found.reason, found.rank, found.p_to_pass) == (BlockReason.THRESHOLD, None, 0.5)
-    assert found.at is not None
-    assert forecast(state, url(1), found.at).p == pytest.approx(0.5)
 
 
 def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:

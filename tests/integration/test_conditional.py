@@ -34,14 +34,11 @@ def test_a_304_that_a_control_visit_contradicts_was_the_last_one(
 
 
 LISTING = """
-    import scrapy
+    from tests.seeded import Seeded
 
 
-    class Listing(scrapy.Spider):
-        name = "listing"
-
-        async def start(self):
-            yield scrapy.Request(self.url + "/list")
+    class Listing(Seeded):
+        paths = ["/list"]
 
         def parse(self, response):
             yield from response.follow_all(css="a", callback=self.parse_item)

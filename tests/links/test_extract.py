@@ -221,11 +221,6 @@ def test_frames_of_the_same_site_are_links_whose_text_is_their_title_or_name(
     assert found(body, LinkRules(deny=(re.compile("menu"),))) == expected(news)
 
 
-def test_moving_to_https_gains_no_links() -> None:
-    body = '<a href="/a">A</a><a href="b">'
-    assert found(body) == found(body, base=BASE.replace("http:", "https:"))
-
-
 @pytest.mark.parametrize(
     ("body", "links"),
     [

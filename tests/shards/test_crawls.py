@@ -1,7 +1,6 @@
 """`hacs crawl`: shards crawled by workers of a Dask cluster, judged by the site's own log."""
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -11,7 +10,6 @@ import pytest
 
 import forks
 from crawls_support import SPIDERS, Shards, check_rounds, crawls_alive, finish, wait_until, web
-from hacs_crawler.shards import shard_lock
 
 pytestmark = pytest.mark.slow
 
@@ -135,17 +133,6 @@ def test_what_cannot_be_crawled_is_one_line(
     assert done.returncode in {1, 2}
     assert said in " ".join(done.stderr.decode().split())
     assert b"Traceback" not in done.stderr
-
-
-def test_a_shard_that_is_being_crawled_is_one_line(project: Shards) -> None:
-    lock = shard_lock(project.state, "hacs.1-3", project.folder)
-    assert lock.take() is None
-    done = project.crawl(shards=3)
-    lock.release()
-    assert done.status == 1
-    assert re.match(r"ERROR: shard 1/3 is crawled by another process, which holds ", done.log)
-    assert done.log.count("\n") == 1
-    assert project.web.asked() == []
 
 
 def test_a_signal_ends_a_plan_that_takes_long(project: Shards) -> None:
