@@ -343,8 +343,10 @@ class Shards(CrawlPart):
             name: sum(number for stat, number in stats if stat.startswith(beginning))
             for name, beginning in COUNTED.items()
         }
+        counts["dropped"] -= self._crawl.stats.get("dropped/done")
         counts["seconds"] = time.monotonic() - self._began_at
         totals = {name: number + self._before.get(name, 0) for name, number in counts.items()}
+        totals["dropped"] = counts["dropped"]  # the next crawl gets these requests again
 
         def counted_in(round_: Round) -> None:
             round_.shards[self._shard.index].counts = totals
