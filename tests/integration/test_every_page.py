@@ -300,11 +300,15 @@ IDLE = """
         def parse(self, response):
             yield {"url": response.url}
 """
+MAPS = IDLE.replace("scrapy.Spider", "scrapy.spiders.SitemapSpider").replace(
+    "self.left.pop()", "self.left.pop(), self._parse_sitemap"
+)
 
 
 @pytest.mark.parametrize(
     ("pages", "kind", "said"),
     [
+        ("start", "xml;sitemap", ""),
         ("start", "html", "Only start requests are ranked and recorded, 0 of 2 requests"),
         ("/product/", "html", "WARNING: HACS_PAGES matches none of the URLs that answered"),
         ("all", "html", ""),
@@ -316,9 +320,10 @@ def test_where_no_answer_was_a_page_it_is_said_why(
 ) -> None:
     for path in ("/1", "/2"):
         site.set(path, Content_Type=f"text/{kind}")
-    crawl = any_spider.run(IDLE, HACS_PAGES=pages)
+    crawl = any_spider.run(MAPS if "sitemap" in kind else IDLE, HACS_PAGES=pages)
     assert said in crawl.log
-    assert crawl.stat("hacs/visits") == (0 if said else 2)
+    assert ("cannot read" in crawl.log) is (kind == "xml")
+    assert crawl.stat("hacs/visits") == (2 if pages == "all" else 0)
     assert ("HACS_PAGES" in crawl.log) is (bool(said) and kind == "html")
 
 
