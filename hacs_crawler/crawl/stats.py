@@ -18,7 +18,6 @@ from hacs_crawler.state import (
     News,
     Recorded,
     chance_of_new_links,
-    time_share,
 )
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
@@ -268,7 +267,15 @@ class CrawlStats:
             if number := stat(name):
                 logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
-            self._log_churning(stat("churn/visits"), visits)
+            (example, _), *_ = self._churning.most_common(1)
+            logger.info(
+                "%s seem to show other %ss at every request, such as %s, and took %.0f %% of the "
+                "visits: `hacs report` names them, HACS_LINKS_DENY leaves such links out",
+                counted(len(self._churning), "page"),
+                self.watched,
+                example or "others",
+                100.0 * stat("churn/visits") / max(visits, 1),
+            )
         if self._rejected:
             reasons = ", ".join(f"{number} x {why}" for why, number in self._rejected.most_common())
             answers = counted(self._rejected.total(), "answer")
@@ -347,19 +354,3 @@ class CrawlStats:
                 of_pages,
                 counted(seen, "request"),
             )
-
-    def _log_churning(self, churning: int, visits: int) -> None:
-        (example, _), *_ = self._churning.most_common(1)
-        shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
-        by_time = float(shares[np.frombuffer(self._found, np.bool_)].sum())
-        logger.info(
-            "%s took %.0f %% of the visits and seem to show %ss that change with every request (or were "
-            "visited twice within minutes), such as %s; of the %s on ranked pages, about %.1f were due "
-            "to time (`hacs report` names the pages, HACS_LINKS_DENY leaves such links out)",
-            counted(len(self._churning), "page"),
-            100.0 * churning / max(visits, 1),
-            self.watched,
-            example or "others",
-            counted(self.found_updates, "update"),
-            by_time,
-        )
