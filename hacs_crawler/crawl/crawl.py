@@ -222,7 +222,8 @@ class Crawl:
             await self.parts.wait(Part.closing)
             if lost := state.write_behind.lost + self.stats.unrecorded:
                 self.stats.count("state/lost", lost)
-                self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
+                unwritten = f"{counted(lost, 'visit')} could not be written to the state"
+                self._end_with_error(f"{unwritten}{state.write_behind.reason}")
             else:
                 await self._learn(is_asked_to_end)
             if self.failure is None:

@@ -22,6 +22,11 @@ ROOM_BYTES: Final = 1_000_000
 # Not a file: a database in memory.
 MEMORY: Final = Path(":memory:")
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
+# What SQLite's own words do not say: the index of the write-ahead log has no room, or no place.
+_REASONS: Final = {
+    "SQLITE_IOERR_SHMSIZE": "its disk is full",
+    "SQLITE_CANTOPEN": "the file or its folder is read-only, or belongs to another user",
+}
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
 
@@ -111,9 +116,7 @@ class SQLiteFile:
             yield
         except sqlite3.OperationalError as error:
             name = getattr(error, "sqlite_errorname", "")
-            # no room for the index of the write-ahead log
-            reason = "its disk is full" if name == "SQLITE_IOERR_SHMSIZE" else error
-            msg = f"cannot {action} the state in {self.path}: {reason}"
+            msg = f"cannot {action} the state in {self.path}: {_REASONS.get(name, error)}"
             if name.startswith(_PASSING):
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error

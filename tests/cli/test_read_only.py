@@ -1,5 +1,6 @@
 """Commands that only read need no file system that can be written to."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -40,9 +41,11 @@ def test_a_state_on_a_read_only_file_system_is_read(tmp_path: Path, is_killed: b
     commands = ["rank", "export", "report -o report.html"] if is_killed else ["export"]
     hacs = [f"{sys.executable} -m hacs_crawler {one} -s HACS_STATE={url}" for one in commands]
     read_only = [f"mount --bind {state} {state}", f"mount -o remount,ro,bind {state}"]
-    script = "\n".join([*read_only, *hacs])
+    refused = f"! {sys.executable} -m hacs_crawler estimate -s HACS_STATE={url}"
+    script = "\n".join([*read_only, *hacs, refused])
     done = subprocess.run([*MOUNTED, script], cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+    assert re.search(rf"ERROR: cannot .* {state}/state.db: .*read-?only", done.stderr.decode())
     assert done.stdout.decode().count("http://a.example/2") >= len(commands[:2])
     if is_killed:
         assert "http://a.example/2" in (tmp_path / "report.html").read_text()

@@ -69,6 +69,8 @@ class WriteBehind:
         # Number of lost visits: given up, or of pages that are damaged in the state.
         self.lost = 0
         self.given_up = 0
+        # Why the latest write failed.
+        self.reason = ""
 
     @property
     def waiting(self) -> int:
@@ -214,7 +216,7 @@ class WriteBehind:
         if not isinstance(error, StateError):
             logger.debug("Recording failed", exc_info=failure_to_exc_info(failure))
             error = StateError(f"visits could not be recorded: {type(error).__name__}: {error}")
-        self._written = None
+        self._written, self.reason = None, f": {error}"
         self._state.on_error(error)
         if not isinstance(error, StateUnavailableError):
             self._broken = True
