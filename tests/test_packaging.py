@@ -1,4 +1,4 @@
-"""What is published: what is imported is declared, and what is said of the package is true of it."""
+"""What is published: what is imported is declared, and what is said of it is true."""
 
 import ast
 import importlib.metadata
@@ -9,13 +9,17 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from configparser import ConfigParser
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.licenses import canonicalize_license_expression
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import hacs_crawler
 from hacs_crawler.report.html import SCRIPTS
@@ -176,3 +180,49 @@ def test_what_the_index_says_leads_to_no_placeholder() -> None:
     named = script["project_urls"](script["REPOSITORY"])
     assert named["Paper"].endswith("10.1109/BigData50022.2020.9377796")
     assert "OWNER" not in "".join(named.values())
+
+
+# `tox -e min` runs with the oldest of everything that pyproject.toml allows
+
+
+NOT_RUN_THERE = {"mypy", "ruff"}
+
+
+def lower_bounds() -> dict[str, Version]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    required = map(Requirement, chain(project["dependencies"], *extras))
+    return {
+        one.name: Version(bound.version)
+        for one in required
+        for bound in one.specifier
+        if one.name not in NOT_RUN_THERE
+    }
+
+
+def test_ci_runs_environments_that_exist_on_each_python_that_the_project_names() -> None:
+    tox = ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    ci = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    jobs = ci["jobs"]["tox"]["strategy"]["matrix"]["include"]
+    named = {name for job in jobs for name in job["env"].split(",")} - {"py"}
+    assert {f"testenv:{name}" for name in named} <= set(tox.sections())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if ":: 3." in name}
+    assert {job["python"] for job in jobs} == pythons
+
+
+def test_the_oldest_versions_of_tox_are_the_lower_bounds_of_the_project() -> None:
+    tox = ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    pins = [Requirement(line) for line in tox["testenv:min"]["deps"].split("\n") if line]
+    pinned = {one.name: Version(str(one.specifier).removeprefix("==")) for one in pins}
+    assert lower_bounds().items() <= pinned.items()
+    assert pinned.keys() - lower_bounds().keys() == {"click", "pyparsing"}
+
+
+def test_tox_names_only_tests_that_exist() -> None:
+    tox = (ROOT / "tox.ini").read_text()
+    assert [
+        path for path in re.findall(r"\btests/[\w./]+", tox) if not (ROOT / path).exists()
+    ] == []

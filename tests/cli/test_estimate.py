@@ -80,7 +80,7 @@ def send(number: signal.Signals) -> Callable[[], None]:
     return lambda: os.kill(os.getpid(), number)
 
 
-def test_every_page_is_estimated_with_a_prior_fitted_before(
+def test_every_page_is_estimated_with_a_prior_fitted_before_and_a_run_that_ended_is_over(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with opened(folder) as state:
@@ -91,6 +91,8 @@ def test_every_page_is_estimated_with_a_prior_fitted_before(
         assert_all_estimated(state.store)
     assert caplog.messages[0].startswith(f"estimating {PAGES} pages of ")
     assert caplog.messages[-1] == f"{PAGES} pages estimated, {PAGES} of them changed"
+    assert run(folder, "estimate").exit_code == 0
+    assert caplog.messages[-1] == f"{PAGES} pages estimated, 0 of them changed"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -142,17 +144,6 @@ def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
     if change == "HACS_ESTIMATOR=cho":
         with opened(folder) as state:
             assert_all_estimated(state.store, "cho")
-
-
-def test_a_run_that_ended_is_not_gone_on_with(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    run(folder, "estimate")
-    run(folder, "estimate")
-    assert caplog.messages[1::2] == [
-        f"{PAGES} pages estimated, {PAGES} of them changed",
-        f"{PAGES} pages estimated, 0 of them changed",
-    ]
 
 
 def test_damaged_pages_are_left_out_and_end_it_with_an_error(

@@ -24,7 +24,7 @@ from hacs_crawler.crawl.recipes import (
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, MemoryStore, State
-from late_store import Late
+from state_support import Late
 
 URL = "http://a.example/x"
 names = st.text(string.ascii_letters, min_size=1, max_size=8)

@@ -15,7 +15,7 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import conditional
 from hacs_crawler.parts.conditional import CONTRADICTED, confirmed, keep_judgement
 from hacs_crawler.state import Estimation, MemoryStore, State, change_annotations, source_id
-from late_store import Late
+from state_support import Late
 
 NOW = 1_700_000_000
 RIGHT, WRONG, THIRD, KNOWN = (

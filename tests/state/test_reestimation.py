@@ -90,13 +90,6 @@ def test_a_server_far_away_is_asked_few_times(
     store.close()
 
 
-def test_a_prior_that_stays_the_same_costs_nothing(store: Store) -> None:
-    state = filled(store)
-    follow_prior(state, nothing)
-    assert follow_prior(state, nothing) is None
-    assert follow_prior(State(store, Estimation()), nothing) is None
-
-
 @pytest.mark.usefixtures("_small_slices")
 def test_after_a_crawl_pages_are_estimated_again_in_slices(store: Store) -> None:
     state = filled(store)
@@ -150,9 +143,13 @@ def test_another_share_of_churning_pages_touches_only_pages_that_may_churn(store
     assert 5 <= run.pages < PAGES
 
 
-def test_a_prior_that_moved_by_next_to_nothing_is_not_kept(store: Store) -> None:
+def test_a_prior_that_stays_the_same_costs_nothing_and_one_that_hardly_moved_is_not_kept(
+    store: Store,
+) -> None:
     state = filled(store)
     follow_prior(state, nothing)
+    assert follow_prior(state, nothing) is None
+    assert follow_prior(State(store, Estimation()), nothing) is None
     kept = state.estimation.prior
     near = replace(kept, log_median=kept.log_median + 0.01)
     store.write_meta({"prior": {"log_median": near.log_median, "log_sd": near.log_sd}})

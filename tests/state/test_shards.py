@@ -10,9 +10,10 @@ from hacs_crawler.state.shards import shard_of
 from hacs_crawler.utils.settings import NotAllowedError
 
 
-def test_a_shard_is_written_as_index_and_count() -> None:
+def test_a_shard_is_written_as_index_and_count_and_has_a_namespace_of_its_own() -> None:
     assert Shard.parse("3/16") == Shard(3, 16)
     assert str(Shard(3, 16)) == "3/16"
+    assert Shard(3, 16).namespace("hacs") == "hacs.3-16"
 
 
 @pytest.mark.parametrize("text", ["3/0", "16/16", "0/0", "x", "", "-1/4", "1/4/2", "1/9999", "3"])
@@ -48,7 +49,3 @@ def test_a_page_is_in_exactly_one_shard_and_hosts_spread_over_all() -> None:
     holders = [[shard.index for shard in shards_of(7) if shard.has(url)] for url in urls]
     assert {len(found) for found in holders} == {1}
     assert {found[0] for found in holders} == set(range(7))
-
-
-def test_each_shard_has_a_namespace_of_its_own() -> None:
-    assert Shard(3, 16).namespace("hacs") == "hacs.3-16"

@@ -38,7 +38,7 @@ from hacs_crawler.state.store import (
     change_note,
     read_note,
 )
-from late_store import Late
+from state_support import Late
 
 URL_OF = {page_id_of(url): url for url in ("http://example.edu/", "http://example.edu/a")}
 """Of ids that are those of their page's URL; where that does not matter, other ids are used."""

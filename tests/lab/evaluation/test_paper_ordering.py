@@ -17,12 +17,8 @@ def at_k(predicted: list[float], actual: list[float]) -> list[float]:
     return precision_at_k(np.array(predicted), np.array(actual)).tolist()
 
 
-def test_precision_at_k_by_hand() -> None:
-    # predicted a b c d, actual b a d c: a is not b, then {a, b}, then c is not d, then all
-    assert at_k([1, 2, 3, 4], [2, 1, 4, 3]) == pytest.approx([0, 1, 2 / 3, 1])
-
-
 def test_weights_by_hand() -> None:
+    # predicted a b c d, actual b a d c: a is not b, then {a, b}, then c is not d, then all
     weights = [1 / log2(2), 1 / log2(3), 1 / log2(4), 1 / log2(5)]
     expected = (0 * weights[0] + 1 * weights[1] + 2 / 3 * weights[2] + 1 * weights[3]) / sum(
         weights

@@ -75,10 +75,6 @@ def recorded(store: Store) -> dict[str, float]:
     return {name: record[name].item() for name in record.dtype.names or ()}
 
 
-def test_nothing_is_heard_where_the_state_holds_no_signal(store: Store) -> None:
-    assert read_known_signals(store, np.array([1, 2, 3])) == []
-
-
 def test_signals_since_the_last_visit_are_counted_and_the_time_watched(store: Store) -> None:
     state = visited(store)
     sites = listen(state, 2, {URLS[0]: -5})
