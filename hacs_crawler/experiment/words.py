@@ -54,10 +54,10 @@ def _sentences(answer: Answer) -> Iterator[str]:
     else:
         yield f"So {mine.name} finds {answer.verdict}; it could be said since {day_text(answer.since)}."
     first, days = mine if answer.sooner_days >= 0 else other, abs(answer.sooner_days)
-    sooner = "equally soon" if days < 0.05 else f"{first.name} {days:.1f} days sooner"
+    sooner = "equally soon" if days < 0.05 else f"by {first.name} {days:.1f} days sooner"
     yield (
-        f"Both found {answer.both:,} of the same updates, {sooner} on average; {answer.only_one:,} were "
-        f"found by {mine.name} only and {answer.only_other:,} by {other.name} only."
+        f"{answer.both:,} updates were found by both, {sooner} on average; {answer.only_one:,} by "
+        f"{mine.name} only and {answer.only_other:,} by {other.name} only."
     )
     yield f"{mine.name} visited {mine.pages:,} of the pages, {other.name} {other.pages:,}."
     yield "Each had half of the visits; with all of them the ratio may differ somewhat."
