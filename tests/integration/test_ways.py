@@ -1,6 +1,10 @@
-"""The files of the kernel that a start request and its response enter are those of docs/ways.svg."""
+"""The files that a request and its response enter, as in docs/ways.svg, and what a crawl loads.
+
+Each of Python's full garbage collections looks at all that a crawl has loaded.
+"""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -79,24 +83,29 @@ process = CrawlerProcess({
 })
 process.crawl(OnePage)
 process.start()
-print(json.dumps({name: sorted(files) for name, files in entered.items()}))
+print(json.dumps({name: sorted(names) for name, names in {**entered, "loaded": sys.modules}.items()}))
 '''
 
 
-@pytest.fixture
-def entered(site: Site, tmp_path: Path) -> dict[str, list[str]]:
-    """The files that opening a crawl, a known page's request and its response enter."""
-    site.set("/", "/a", "/b")
-    command = [
-        sys.executable,
-        "-c",
-        FOLLOWED,
-        site.url_of("127.0.0.1") + "/",
-        f"sqlite:///{tmp_path}/state.db",
-    ]
-    for _ in range(2):
-        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
-    files: dict[str, list[str]] = json.loads(done.stdout)
+LARGE = {"scipy.special", "scipy.stats", "scipy.optimize", "rich", "surt"}
+ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+@pytest.fixture(scope="module")
+def entered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The files that opening a crawl, a known page's request and its response enter.
+
+    Beside them the modules that the crawl before it has loaded, the page's first.
+    """
+    folder = tmp_path_factory.mktemp("ways")
+    with Site() as site:
+        site.set("/", "/a", "/b")
+        command = [sys.executable, "-c", FOLLOWED, f"{site.url}/", f"sqlite:///{folder}/state.db"]
+        first, second = (
+            json.loads(subprocess.run(command, check=True, capture_output=True, cwd=folder).stdout)
+            for _ in range(2)
+        )
+    files: dict[str, list[str]] = {**second, "loaded": first["loaded"]}
     # start() may go on, and be timed, while its request is answered
     files["response"] = [file for file in files["response"] if file != "crawl/start_watch.py"]
     return files
@@ -114,6 +123,28 @@ def test_a_crawl_is_read_in_few_files(entered: dict[str, list[str]]) -> None:
     assert len(entered["opening"]) <= 60
     assert len(entered["request"]) <= 40
     assert len(entered["response"]) <= 28
+
+
+def of_package(entered: dict[str, list[str]]) -> set[str]:
+    return {name for name in entered["loaded"] if name.startswith("hacs_crawler.")}
+
+
+def test_a_default_crawl_of_one_page_loads_nothing_of_the_lab_and_no_part_that_is_off(
+    entered: dict[str, list[str]],
+) -> None:
+    loaded = of_package(entered)
+    assert [name for name in loaded if name.startswith("hacs_crawler.lab")] == []
+    assert LARGE.isdisjoint(entered["loaded"])
+    assert "hacs_crawler.crawl.ranker" in loaded
+    assert loaded.isdisjoint({"hacs_crawler.parts.signals.sources", "hacs_crawler.ranking.instant"})
+    assert len(loaded) < 120
+
+
+def test_the_architecture_says_which_files_a_crawl_loads(entered: dict[str, list[str]]) -> None:
+    asked = r"^\*\*Which files does a crawl load\?\*\* (.*)$"
+    line = re.search(asked, ARCHITECTURE.read_text(), re.MULTILINE)
+    folders = {name.split(".")[1] for name in of_package(entered)}
+    assert sorted(folders) == re.findall(r"`(\w+)`", line[1])
 
 
 def in_kernel(files: list[str]) -> set[str]:
