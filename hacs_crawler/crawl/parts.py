@@ -12,7 +12,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from functools import partial
 from inspect import iscoroutinefunction, isfunction
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -72,7 +72,7 @@ class Parts:
     async def enter(self) -> None:
         """Enter the parts' contexts (`Part.held`); raises ConfigError and StateError."""
         for part, hook in self._hooks["held"]:
-            await self._awaited(part, _entered, hook, self._held)
+            await self._awaited(part, lambda own: self._held.enter_async_context(own()), hook)
 
     async def leave(self) -> None:
         """Leave the parts' contexts."""
@@ -281,12 +281,6 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 def _needs(part: Part, name: str) -> bool:
     return getattr(type(part), name) is not getattr(Part, name) and name not in part.unneeded
-
-
-async def _entered(
-    hook: Callable[[], AbstractAsyncContextManager[None]], held: AsyncExitStack
-) -> None:
-    await held.enter_async_context(hook())
 
 
 def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:

@@ -135,18 +135,16 @@ def plan_of(
     quota: Quota | None = None,
 ) -> Plan:
     """Return the plan for pages whose ranking rows were read, see `make_plan`; at most `limit` pages."""
-    quota = quota or Quota(options.budget)
+    quota = (quota or Quota(options.budget)).within(limit)
     options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
-    finalists = finalists_of(page_ids, rows, state, options, now, quota.within(limit))
-    return plan_from(finalists, quota, limit)
+    return plan_from(finalists_of(page_ids, rows, state, options, now, quota), quota)
 
 
-def plan_from(finalists: Finalists, quota: Quota, limit: int | None = None) -> Plan:
+def plan_from(finalists: Finalists, quota: Quota) -> Plan:
     """Return the plan, chosen from finalists, see `make_plan`."""
     picks = choose(finalists.candidates, finalists.score, quota)
-    winners = picks.places[:limit]
-    winners = winners[finalists.score[winners] >= quota.least]
+    winners = picks.places[finalists.score[picks.places] >= quota.least]
     best = taken(finalists.candidates, winners)
     score = finalists.score[winners]
     return Plan(

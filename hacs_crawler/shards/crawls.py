@@ -58,13 +58,9 @@ class ShardCrawls:
                 self._pool.end()
                 while self._running and self._pool.has_workers():
                     self._poll()
-            except KeyboardInterrupt:
-                self._pool.end(at_once=True)
-                raise
-            except ClusterError:  # its workers end them
-                raise
-            except HacsError:
-                self._pool.end()
+            except (KeyboardInterrupt, HacsError) as error:
+                if not isinstance(error, ClusterError):  # its workers end them
+                    self._pool.end(at_once=isinstance(error, KeyboardInterrupt))
                 raise
 
     def raise_for_failures(self) -> None:

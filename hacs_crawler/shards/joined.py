@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import astuple, replace
 from itertools import chain, compress
-from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
@@ -185,7 +184,19 @@ def found_shards(config: Config) -> list[int]:
         closing(open_state(*config.state_arguments, reads_only=True)) as state,
     ):
         has_pages = state.store.count() > 0
-    counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
+    if path is None:
+        from hacs_crawler.state.redis_connection import RedisServer  # noqa: PLC0415 - an extra
+
+        possible = range(1, MOST_SHARDS + 1)
+        firsts = [Shard(0, count).namespace(config.namespace) for count in possible]
+        with closing(RedisServer(config.state)) as server:
+            counts = [*compress(possible, server.have_states(firsts))]
+    else:
+        pattern = re.compile(rf"{re.escape(config.namespace)}\.\d+-(\d+)\.pages")
+        # also reads the file if nothing can be written next to it
+        with closing(SQLiteFile(path, reads_only=True)) as file:
+            found = map(pattern.fullmatch, file.tables)
+            counts = sorted({int(match[1]) for match in found if match})
     if counts and has_pages:
         logger.warning(
             "Namespace %s has shards, too: the pages outside of them are read; --shards %d reads these",
@@ -193,23 +204,6 @@ def found_shards(config: Config) -> list[int]:
             counts[-1],
         )
     return [] if has_pages else counts
-
-
-def _counts_in_file(path: Path, namespace: str) -> list[int]:
-    # also reads the file if nothing can be written next to it
-    with closing(SQLiteFile(path, reads_only=True)) as file:
-        tables = file.tables
-    pattern = re.compile(rf"{re.escape(namespace)}\.\d+-(\d+)\.pages")
-    return sorted({int(match[1]) for name in tables if (match := pattern.fullmatch(name))})
-
-
-def _counts_on_server(config: Config) -> list[int]:
-    from hacs_crawler.state.redis_connection import RedisServer  # noqa: PLC0415 - an extra
-
-    with closing(RedisServer(config.state)) as server:
-        counts = range(1, MOST_SHARDS + 1)
-        firsts = [Shard(0, count).namespace(config.namespace) for count in counts]
-        return [*compress(counts, server.have_states(firsts))]
 
 
 def states_in(state: State) -> Sequence[State]:

@@ -62,12 +62,10 @@ def plan_of_shards(
     """
     set_aside: dict[int, SetAside] = {}
     options = options.seeded(secrets.randbits(63))  # the same in every shard
-    quota, parts = Quota(options.budget), dict[int, Finalists]()
-    within = wanted = quota.within(limit)
-    to_rank = [*range(len(states))]
+    quota = wanted = Quota(options.budget).within(limit)
+    parts, to_rank = dict[int, Finalists](), dict(enumerate(states))
     while to_rank:
-        for index in to_rank:
-            state = states[index]
+        for index, state in to_rank.items():
             page_ids, rows = read_rows(state)
             rows, future = without_future(state, page_ids, rows, now)
             set_aside |= {index: future} if future else {}
@@ -77,15 +75,15 @@ def plan_of_shards(
             ranking = with_hubs(options, state, now), now, wanted
             part = finalists_of(page_ids, rows, state, *ranking, is_first_try=index not in parts)
             parts[index] = replace(part, places=part.places * len(states) + index)
-        finalists = merged([*parts.values()], within)
-        if within.budget and len(finalists) >= within.budget:
-            wanted = replace(within, least=float(finalists.score.min()))
+        finalists = merged([*parts.values()], quota)
+        if quota.budget and len(finalists) >= quota.budget:
+            wanted = replace(quota, least=float(finalists.score.min()))
         reach = reach_of(wanted.least)
-        to_rank = [index for index, part in parts.items() if part.unranked > reach]
+        to_rank = {index: states[index] for index in parts if parts[index].unranked > reach}
     if set_aside and warns:
         pages, latest = zip(*set_aside.values(), strict=True)
         logger.warning("%s", SetAside(sum(pages), max(latest)))
-    plan = plan_from(finalists, quota, limit)
+    plan = plan_from(finalists, quota)
     chosen = (np.isin(part.candidates.page_ids, plan.page_ids) for part in parts.values())
     return plan, [int(is_chosen.sum()) for is_chosen in chosen]
 

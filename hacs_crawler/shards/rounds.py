@@ -67,11 +67,6 @@ class Round(Struct):
     kept: int = 0
 
     @property
-    def unseen(self) -> int:
-        """How many pages that were never seen are left."""
-        return sum(share.unseen for share in self.shards)
-
-    @property
     def free(self) -> int:
         """How many visits of the budget have not been taken."""
         return (self.budget or 0) - sum(share.seen + share.new for share in self.shards)
@@ -169,8 +164,9 @@ class RoundNotes:
 
     def unseen(self) -> int:
         """Return how many pages the last round left unseen; raises StateError."""
-        last = self.read()
-        return read_note(self._store, _UNSEEN_NOTE, int) or 0 if last is None else last.unseen
+        if (last := self.read()) is None:
+            return read_note(self._store, _UNSEEN_NOTE, int) or 0
+        return sum(share.unseen for share in last.shards)
 
     def write(self, round_: Round | None) -> None:
         """Begin a round; with None, each shard's crawl has its own budget again."""
