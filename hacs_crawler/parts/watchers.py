@@ -12,7 +12,7 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
-from hacs_crawler.state import Page, Recorded, State, change_note, read_note
+from hacs_crawler.state import News, Page, Recorded, State, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import ONLY_REQUESTS, Rules
 
@@ -87,7 +87,10 @@ class Watchers(CrawlPart):
             for recorded in batch
         )
         self._without_links += sum(
-            recorded.visit.marks == frozenset() and not recorded.before.visits for recorded in batch
+            recorded.visit.marks is None
+            and recorded.visit.news is News.SEEN
+            and not (recorded.visit.digest or recorded.before.visits)
+            for recorded in batch
         )
 
     def sum_up(self) -> None:
@@ -134,14 +137,8 @@ class Watchers(CrawlPart):
                 counted(self._without_links, "new page"),
             )
         items = stats.collector.get_value("item_scraped_count")
-        is_again = stats.get("visits") > stats.get("first_visits")
-        if (
-            config.watch is None
-            and items
-            and is_again
-            and not stats.get("updates")
-            and not self._is_ours
-        ):
+        is_quiet = stats.get("visits") > stats.get("first_visits") and not stats.get("updates")
+        if config.watch is None and items and is_quiet and not self._is_ours:
             logger.info(
                 'No page had a new link. To watch the items of this spider, set HACS_WATCH = "items"'
             )
