@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -42,10 +40,10 @@ def said(done: subprocess.CompletedProcess[bytes], status: int = 0) -> str:
     return text
 
 
-def history(number_of_pages: int = 3) -> list[Visit]:
+def history() -> list[Visit]:
     return [
         Visit(f"http://example.edu/{page}/", day * DAY, marks=frozenset(range(page % 5 + day // 2)))
-        for page in range(number_of_pages)
+        for page in range(3)
         for day in range(1, 6)
     ]
 
@@ -147,20 +145,6 @@ def test_states_are_joined_whichever_comes_first(tmp_path: Path) -> None:
 def visits_of(folder: Path) -> dict[str, object]:
     lines = map(json.loads, hacs(folder, "export").stdout.splitlines())
     return {line["url"]: (line["visits"], line["marks"]) for line in lines}
-
-
-def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> None:
-    fill(tmp_path, history(8_000)[::5])  # many pages, one visit each
-    (tmp_path / "pages.jsonl").write_bytes(b"of yesterday\n")
-    for kill in (signal.SIGINT, signal.SIGKILL):
-        running = forks.start("hacs", ["export", "-o", "pages.jsonl"], tmp_path)
-        while running.poll() is None and not list(tmp_path.glob(".pages.jsonl.*.part")):
-            time.sleep(0.005)
-        running.send_signal(kill)
-        running.communicate()
-        assert running.returncode != 0
-        assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
-        assert bool(list(tmp_path.glob(".*.part"))) is (kill is signal.SIGKILL)
 
 
 def test_damaged_pages_are_left_out_so_that_the_others_can_be_imported(

@@ -374,3 +374,32 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
     assert sorted(visited) == sorted([*quiet, "/busy"])
     assert visited[0] == "/busy", "it was the last of the queue"
     assert last.stat("hacs/ranked") == last.stat("hacs/visits") == len(visited)
+
+
+LISTING = """
+    from tests.seeded import Seeded
+
+
+    class Listing(Seeded):
+        paths = ["/list"]
+
+        def parse(self, response):
+            yield from response.follow_all(css="a", callback=self.parse_item)
+
+        def parse_item(self, response):
+            yield {"url": response.url}
+"""
+
+
+def test_a_page_that_only_leads_to_others_gets_no_condition(
+    site: Site, any_spider: AnySpider
+) -> None:
+    site.set("/list", "item", ETag='"list"')
+    site.set("/item", "x.pdf", ETag='"item"')
+    for _ in range(2):
+        site.visited()
+        any_spider.days += 1
+        any_spider.run(LISTING, HACS_PAGES="all", HACS_CONDITIONAL_REQUESTS=True)
+    asked = zip(site.asked, site.headers, strict=True)
+    conditional = {path for path, headers in asked if "if-none-match" in headers}
+    assert conditional == {"/item"}

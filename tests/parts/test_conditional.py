@@ -47,8 +47,9 @@ async def see_304(crawl: Crawl, url: str, reason: str = "") -> None:
 
 
 async def test_one_304_of_a_host_and_run_is_checked_and_wrong_ones_get_no_more_conditions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     monkeypatch.setattr(for_parts, "PAUSE_SECONDS", 0.0)
     asked = []
 
@@ -79,6 +80,7 @@ async def test_one_304_of_a_host_and_run_is_checked_and_wrong_ones_get_no_more_c
         assert await headers_of(crawl, "http://new.example/") == {}
         counts = [crawl.stats.get(f"controls/{name}") for name in ("confirmed", "contradicted")]
         assert counts == [1, 1]
+    assert f"wrong.example answered 304 for {WRONG}, which had new links" in caplog.text
 
 
 def test_a_contradiction_stays_whatever_another_crawl_finds_at_the_same_time() -> None:
