@@ -76,7 +76,7 @@ class ShardCrawls:
         """Return the current round; raises HacsError if another round was planned."""
         round_ = self._notes.read()
         if round_ is None or round_.began != self._began:
-            raise HacsError("another round was planned meanwhile: this one is over")
+            raise HacsError("this round is over: another was planned, or the state is gone")
         return round_
 
     def _start(self, round_: Round) -> None:
