@@ -114,7 +114,7 @@ def tier(hubs: Path, **more: object) -> str:
     return json.dumps({"list": str(hubs), "minutes": 0.01, **more})
 
 
-def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
+def test_instant_rounds_follow_links_that_are_new_on_a_hub_and_no_others_nor_farther(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     settings = {"HACS_INSTANT": tier(hubs)}
@@ -138,7 +138,7 @@ def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
     assert crawl.stat("hacs/instant/new_links") == 1
 
 
-def test_the_list_is_read_anew_for_each_round(
+def test_instant_rounds_read_their_list_anew(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     site.set("/blog/")
