@@ -192,11 +192,10 @@ def _has_ended(process: BaseProcess) -> bool:
 
 def _is_stopped(process: BaseProcess) -> bool:
     """Whether SIGSTOP has stopped a process; False on systems without /proc."""
-    try:
+    with suppress(OSError):
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return False
-    return fields[0] == "T"
+        return fields[0] == "T"
+    return False
 
 
 def _started(order: Order) -> BaseProcess:

@@ -157,14 +157,12 @@ def open_shards(
     with ExitStack() as stack:
         for shard in shards_of(count):
             arguments = replace(config, shard=shard).state_arguments
-            try:
+            with suppress(NoStateError):
                 # opening would create a missing state
                 if not (reads_only or creates):
                     open_state(*arguments, reads_only=True).close()
                 states[shard] = open_state(*arguments, reads_only=reads_only and not creates)
-            except NoStateError:
-                continue
-            stack.callback(states[shard].close)
+                stack.callback(states[shard].close)
         joined = JoinedState(list(states.values()), list(states)) if states else None
         stack.pop_all()
     return joined
