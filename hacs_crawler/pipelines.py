@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ logger = safe_logger(__name__)
 
 # Spider middlewares of a lower order see items after HACS, and may replace them.
 _MIDDLEWARE_ORDER: Final = 40
+_DROPPED: Final = "its page showed it before, or was not read"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +47,8 @@ class OnlyChanges:
         self._rules = rules
         # By id and by marks, in the order of the output: an object may be yielded several times.
         self._verdicts: dict[int | frozenset[int], list[_JudgedItem]] = {}
-        # Items dropped here, for which Scrapy's signal follows.
-        self._dropped: Counter[int] = Counter()
         self._outside = 0
         self._has_warned = False
-        # by an earlier pipeline
         for lost in (signals.item_dropped, signals.item_error):
             crawler.signals.connect(self._forget, lost)
 
@@ -87,8 +84,7 @@ class OnlyChanges:
         elif judged.verdict in {"known", "passed", "unread"}:
             is_unread = judged.verdict == "unread"
             stats.count("unread_items") if is_unread else stats.count("unchanged_items")
-            self._dropped[id(judged.item)] += 1
-            raise DropItem("its page showed it before, or was not read", log_level="DEBUG")
+            raise DropItem(_DROPPED, log_level="DEBUG")
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:
@@ -119,11 +115,11 @@ class OnlyChanges:
                 del self._verdicts[key]
         return judged
 
-    def _forget(self, item: Any) -> None:
+    def _forget(self, item: Any, exception: DropItem | None = None) -> None:
         """Forget the verdict on an item that an earlier pipeline dropped or failed on."""
-        if id(item) in self._dropped:
-            self._dropped -= Counter([id(item)])
-        elif id(item) in self._verdicts:
+        is_own = exception is not None and exception.args[:1] == (_DROPPED,)
+        # if dropped here, the item may be a copy that took the verdict on an equal item
+        if not is_own and id(item) in self._verdicts:
             self._taken(item)
 
     def _marks_of(self, item: Any) -> frozenset[int]:

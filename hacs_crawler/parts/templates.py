@@ -9,7 +9,7 @@ identical marks, once most of these pages show others.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -164,7 +164,7 @@ class Templates(CrawlPart):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._sites: dict[int, _Site] = {}
+        self._sites = defaultdict[int, _Site](_Site)
         # Pages that `doubts` has counted, until their visits are recorded.
         self._asked_of: set[str] = set()
         self._marks = 0
@@ -173,7 +173,7 @@ class Templates(CrawlPart):
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
         """Whether a page's only item is shown by most of its site's pages in this run."""
-        site = self._sites.setdefault(menu_id(page.url), _Site())
+        site = self._sites[menu_id(page.url)]
         item = content_of(marks)
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
@@ -214,7 +214,7 @@ class Templates(CrawlPart):
         identical marks; `is_asked_of`: `doubts` has counted the page.
         """
         visit, before, is_chosen = visited.visit, visited.before, visited.after.is_chosen
-        site = self._sites.setdefault(menu_id(visit.url), _Site())
+        site = self._sites[menu_id(visit.url)]
         is_compared = bool(before.visits) and is_chosen
         site.visits += is_compared
         if is_same and not has_begun and len(marks) >= FEWEST_MARKS:
@@ -253,7 +253,7 @@ class Templates(CrawlPart):
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Discard updates by templates and visits of block pages."""
         del is_asked_to_end
-        sites, self._sites, self._marks = self._sites, {}, 0
+        sites, self._sites, self._marks = self._sites, defaultdict(_Site), 0
         self._asked_of.clear()
         for site in sites.values():
             unread, false = site.unread()

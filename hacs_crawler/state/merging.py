@@ -43,7 +43,9 @@ def merge(page: Page, visit: Visit) -> None:
         if visit.news is News.SEEN:
             page.contents = digests.union_of_contents(page.contents, [visit.digest])
         _add_repeated(page)
-    if visit.news in {News.GONE, News.FAILED} and visit.at > page.last_news:
+    if visit.news is not News.SEEN:
+        if visit.news is News.REPEATED or visit.at <= page.last_news:
+            return
         page.last_news = visit.at
         # both counts are kept in a byte
         if visit.news is News.GONE:
@@ -52,7 +54,6 @@ def merge(page: Page, visit: Visit) -> None:
             page.not_before = min(visit.at + wait, MAX_SECOND)
         else:
             page.failures = min(page.failures + 1, 255)
-    if visit.news is not News.SEEN:
         return
     if visit.at >= page.last_news:
         _set_present(page, visit.at)

@@ -145,7 +145,10 @@ class Page(Struct, array_like=True):
     @property
     def latest_rules(self) -> int:
         """The rules of the latest visit that showed marks, `UNKNOWN` without such a visit."""
-        return next(filter(None, reversed(self.rule_changes.values())), rule_changes.UNKNOWN)
+        for rules in reversed(self.rule_changes.values()):
+            if rules != rule_changes.UNKNOWN:
+                return rules
+        return rule_changes.UNKNOWN
 
     @property
     def is_chosen(self) -> bool:

@@ -4,7 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from scrapy.exceptions import DropItem
+from scrapy.utils.test import get_crawler
 
+from hacs_crawler.pipelines import OnlyChanges
 from hacs_crawler.state import all_findings
 from integration_support import AnySpider, Crawl
 from reliability_support import opened
@@ -423,6 +426,18 @@ def test_one_object_yielded_several_times_and_equal_items_are_told_apart(
     assert len(passed(*rows)) == 5
     assert passed(*rows) == []
     assert passed(*rows, "sold in", "sold in") == ["sold in", "sold in"]
+
+
+def test_copies_of_equal_items_are_known_in_any_order() -> None:
+    pipeline = OnlyChanges.from_crawler(get_crawler(settings_dict={"HACS_WATCH": "items"}))
+    items = [{"text": "a"}, {"text": "a"}]
+    for item in items:
+        pipeline._tell(item, "known")
+    for item in reversed(items):
+        with pytest.raises(DropItem) as dropped:
+            pipeline.process_item({**item})
+        pipeline._forget(item, dropped.value)
+    assert not pipeline._verdicts
 
 
 def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
