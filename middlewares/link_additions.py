@@ -159,10 +159,10 @@ class LinkAdditionsMiddleware:
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
         """Observe a page's marks, and report the outcome; it is recorded after the callback."""
-        crawl = self._crawl
+        crawl, state = self._crawl, self._crawl.state
         at = int(crawl.clock())
         crawl.stats.answers += 1
-        before = crawl.state.write_behind.page(url)
+        before = state.write_behind.page(url)
         rules = crawl.rules(response, before)
         if not crawl.is_open:
             return
@@ -180,23 +180,23 @@ class LinkAdditionsMiddleware:
                 visit, observation = None, Observation(None, reason)
         awaited = AwaitedVisit(request, response, url, rules, observation)
         self._awaited[response] = awaited
-        crawl.state.read_ahead.on_answer(url)
+        state.read_ahead.on_answer(url)
         items = rules if isinstance(rules, MarkRules) and rules.takes_items else None
         if visit is not None and visit.marks is not None and items is not None:
             awaited.takes_items = True
             awaited.rules = items.of_page(url, request.url, response.url)
             page = copy(before) if before is not None else Page(url)
             # the page's own are those of its last visit
-            page.count(crawl.state.estimation.updates)
+            page.count(state.estimation.updates)
             awaited.verdict_on = self._verdict(page, rules)
             awaited.shown = self._shown
-            awaited.reported = _expected(page, visit, crawl.state, is_known=before is not None)
+            awaited.reported = _expected(page, visit, state, is_known=before is not None)
         elif visit is None or reason:
             awaited.reported = NotObserved(request.url, reason)
             if reason != "gone" and before is not None and before.visits:
                 awaited.verdict_on = lambda _: "unread"
         else:
-            awaited.recorded = crawl.state.write_behind.judge(visit)
+            awaited.recorded = state.write_behind.judge(visit)
             awaited.reported = self._outcome_of(request, rules, awaited.recorded)
         tell(request, awaited.reported)
 
@@ -253,7 +253,8 @@ class LinkAdditionsMiddleware:
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
         """Record an observation, and report its outcome."""
         crawl, request, url = self._crawl, awaited.request, awaited.url
-        page = crawl.state.write_behind.page(url) if awaited.takes_items else None
+        state = crawl.state
+        page = state.write_behind.page(url) if awaited.takes_items else None
         had_items = (
             page is not None
             and is_of_items(page.latest_rules)
@@ -269,10 +270,10 @@ class LinkAdditionsMiddleware:
         if reason == "rejected" and awaited.reported is not None:
             crawl.stats.count_rejected(awaited.reported.rejected)
         if visit is None:
-            crawl.state.read_ahead.drop(url)
+            state.read_ahead.drop(url)
         else:
             items_before = crawl.parts.items_before(url) if awaited.takes_items else None
-            recorded = crawl.state.write_behind.record(visit, awaited.recorded)
+            recorded = state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:
                 reason = "doubtful"
             leads = awaited.only_requests, awaited.leads_to
@@ -336,17 +337,20 @@ class LinkAdditionsMiddleware:
 def _expected(before: Page, visit: Visit, state: OpenState, *, is_known: bool) -> Expected:
     page, estimation = before.sound, state.estimation
     last_update = page.last_update
-    expected = Expected(
-        p=_p(page, estimation, visit.at),
-        rate_per_day=_rate(page, estimation),
-        days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
-        churn=page.churn,
+    if visit.prediction is not None:
+        expected = Expected(visit.prediction._asdict())
+    else:
+        expected = Expected(
+            p=_p(page, estimation, visit.at),
+            rate_per_day=_rate(page, estimation),
+            days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
+            churn=page.churn,
+        )
+    expected.update(
         is_known=is_known or state.read_ahead.has_read(page_id_of(page.url)),
         is_first=not page.visits,
         last_update=last_update and datetime.fromtimestamp(last_update, UTC),
     )
-    if visit.prediction is not None:
-        expected.update(visit.prediction._asdict())
     return expected
 
 

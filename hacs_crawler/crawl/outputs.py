@@ -138,7 +138,8 @@ class AwaitedVisit:
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
-            verdict: Verdict = "unread" if self.is_rejected else self.verdict_on(marks)
+            is_rejected = self.reported is not None and self.reported.rejected  # not by a call
+            verdict: Verdict = "unread" if is_rejected else self.verdict_on(marks)
             self.marks |= marks
             self.shown(self.response, item, marks, verdict)
         except UnreadableMarksError as error:

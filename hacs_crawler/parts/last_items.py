@@ -87,13 +87,14 @@ class LastItems(PageWriter[Kept]):
         key = item_key(item, config.watch_key) if config.watch_key else 0
         self._items += 1
         self._named += key is not None
-        shown = self._shown.setdefault(response, [])
+        shown = self._shown.get(response)
+        if shown is None:
+            shown = self._shown[response] = []
         # without a key, only the fields of a page's only item are kept
-        is_kept = config.watch_key or not shown
-        is_needed = is_kept or config.watch_fields or config.watch_ignore
-        fields = item_fields(item) if is_needed else {}
-        self._fields |= fields.keys()
-        shown.append((key, fields))
+        if len(shown) < 2 or config.watch_key or config.watch_fields or config.watch_ignore:
+            fields = item_fields(item)
+            self._fields |= fields.keys()
+            shown.append((key, fields))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the items of a visit, and compare their fields with the visit before."""

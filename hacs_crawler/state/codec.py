@@ -29,6 +29,7 @@ LAYOUT: Final = 1 if sys.byteorder == "little" else 129
 _BEGINNING: Final = struct.Struct("<BII")
 # Offset of the four bytes of a page's version, which the Redis script compares.
 VERSION_OFFSET: Final = 1
+_CODES: Final = {b"I": "I", b"q": "q"}
 
 
 def encode_page(page: Page) -> bytes:
@@ -76,10 +77,10 @@ def _packed(numbers: array[int]) -> bytes:
 def _unpacked(kind: type, body: Any) -> Any:
     if kind is not array:
         raise NotImplementedError
-    code = bytes(body[:1]).decode("ascii")
-    if code not in {"I", "q"}:
-        raise ValueError(f"unknown type of numbers {code!r}")
-    return array(code, bytes(body[1:]))
+    code = _CODES.get(body[:1])
+    if code is None:
+        raise ValueError(f"unknown type of numbers {body[:1]!r}")
+    return array(code, body[1:])
 
 
 _encode: Final[Callable[[Page], bytes]] = msgspec.msgpack.Encoder(enc_hook=_packed).encode

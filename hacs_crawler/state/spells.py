@@ -24,6 +24,8 @@ else:
 # The marks that visits showed, by their seconds.
 MarksByVisit = dict[int, frozenset[int]]
 OPEN: Final = 0
+# The last result of `shown_last`, by its source: a visit is read, merged and compared in turn.
+_latest: Final = [(array("q"), frozenset[int]())]
 
 
 class Spells(NamedTuple):
@@ -58,7 +60,9 @@ class Spells(NamedTuple):
     def shown_last(self) -> frozenset[int]:
         """Return the marks of the latest visit that showed marks."""
         if len(self.periods) == 3 and self.periods[1] == OPEN:  # like most pages
-            return frozenset(self.marks)
+            if (latest := _latest[0])[0] is not self.marks:
+                _latest[0] = latest = self.marks, frozenset(self.marks)
+            return latest[1]
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
     def open_since(self) -> list[int]:
