@@ -176,11 +176,7 @@ def _by_bounds(
         least, below = reach, least
     together, waiting = merged(parts, Quota(most)), bounded.waiting
     return replace(
-        together,
-        known=len(rows),
-        waiting=waiting,
-        eligible=len(rows) - waiting,
-        unranked=0.0 if reach >= least else least,
+        together, known=len(rows), waiting=waiting, eligible=len(rows) - waiting, unranked=least
     )
 
 
