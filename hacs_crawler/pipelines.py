@@ -34,12 +34,13 @@ class OnlyChanges:
     """Drops items that are not new: their page showed them before, by HACS_UPDATES.
 
     All items pass at a page's first visit, and at the first after a change of HACS_WATCH; if
-    HACS_UPDATES is "site", only those that no other page has shown. If a callback fails, its new items
-    pass, and again at the next visit. Items of answers that are not the page are dropped, too: of
-    rejected answers, and from the page's second visit on, of truncated and other answers that are not
-    observed, items without a value in any watched field, and items that most pages of the site show in
-    place of their own. An item is recognized by identity, or by its values in the watched fields. A
-    copy with other values passes, is counted in `hacs/unknown_items`, and logged once.
+    HACS_UPDATES is "site", only those that no other page has shown. If a callback fails, its new
+    items pass, and again at the next visit. Items of answers that are not the page are dropped,
+    too: of rejected answers, and from the page's second visit on, of 2xx answers that are not
+    observed, such as truncated ones, items without a value in any watched field, and items that
+    most pages of the site show in place of their own. An item is recognized by identity, or by its
+    values in the watched fields. A copy with other values passes, is counted in
+    `hacs/unknown_items`, and logged once.
     """
 
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:

@@ -193,7 +193,8 @@ class LinkAdditionsMiddleware:
             awaited.reported = _expected(page, visit, state, is_known=before is not None)
         elif visit is None or reason:
             awaited.reported = NotObserved(request.url, reason)
-            if reason != "gone" and before is not None and before.visits:
+            # a spider that handles an error's status may say so in an item
+            if reason not in {"gone", "status"} and before is not None and before.visits:
                 awaited.verdict_on = lambda _: "unread"
         else:
             awaited.recorded = state.write_behind.judge(visit)
