@@ -53,8 +53,8 @@ def plan_of_shards(
     *,
     only_seen: bool = False,
     warns: bool = True,
-) -> tuple[Plan, list[int]]:
-    """Return the plan of the shards' pages, or of visited ones (`only_seen`), and how many each has.
+) -> tuple[Plan, list[Ids]]:
+    """Return the plan of the shards' pages, or of visited ones (`only_seen`), and each one's ranked pages.
 
     Shards are ranked one after the other, and again if pages that were not ranked may be better than the
     worst of the plan. Pages of the same score are taken from all shards by turns. Visits later than now
@@ -84,8 +84,7 @@ def plan_of_shards(
         pages, latest = zip(*set_aside.values(), strict=True)
         logger.warning("%s", SetAside(sum(pages), max(latest)))
     plan = plan_from(finalists, quota)
-    chosen = (np.isin(part.candidates.page_ids, plan.page_ids) for part in parts.values())
-    return plan, [int(is_chosen.sum()) for is_chosen in chosen]
+    return plan, [part.candidates.page_ids for part in parts.values()]
 
 
 def plan_round(config: Config, count: int) -> tuple[Round, int]:
@@ -115,11 +114,11 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
             if quota.budget is not None:
                 budget, only_seen = quota.budget - (quota.unseen or kept), quota.unseen is not None
                 bounded = replace(options, budget=max(budget, 1))
-                plan, planned = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
+                plan, ranked = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
                 plan.demanded.log(logger, int(plan.is_overdue.sum()), budget)
-                for shard, number in zip(joined.shards, planned, strict=True):
-                    shares[shard.index].planned = number
+                for shard, ids in zip(joined.shards, ranked, strict=True):
+                    shares[shard.index].planned = int(np.isin(ids, plan.page_ids).sum())
         # later than the last round, so that its visits do not belong to this one
         began = max(int(now), before.began + 1 if before else 0)
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares, kept)
