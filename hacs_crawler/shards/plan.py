@@ -54,7 +54,7 @@ def plan_of_shards(
     only_seen: bool = False,
     warns: bool = True,
 ) -> tuple[Plan, list[Ids]]:
-    """Return the plan of the shards' pages, or of visited ones (`only_seen`), and each one's ranked pages.
+    """Return the plan of all pages, or of visited ones (`only_seen`), and each shard's ranked pages.
 
     Shards are ranked one after the other, and again if pages that were not ranked may be better than the
     worst of the plan. Pages of the same score are taken from all shards by turns. Visits later than now
