@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
@@ -17,13 +18,18 @@ class _Told:
     """The value of `response.meta["hacs"]`."""
 
     rejected = ""
+    is_recorded = False
 
     def reject(self, reason: str = "rejected") -> None:
         """Declare that the answer is not the page, but for example a login: it will not be recorded.
 
         For downloader middlewares, spider middlewares and callbacks. The reason is counted, and
-        logged at the end of the crawl.
+        logged at the end of the crawl. Later, when the visit is recorded, it only warns.
         """
+        if self.is_recorded:
+            warnings.warn(
+                "the visit is recorded: reject the answer in its callback or before", stacklevel=2
+            )
         self.rejected = reason or "rejected"
 
 

@@ -327,6 +327,8 @@ class LinkAdditionsMiddleware:
 
     def _send(self, visit: Visit, recorded: Recorded, outcome: object) -> None:
         """Send the signal of a visit that is recorded."""
+        if isinstance(outcome, Outcome):
+            outcome.is_recorded = True
         if recorded.before.churn >= CHURNING:
             self._crawl.stats.count_churning(visit.url, is_update=recorded.updated)
         # to send it to nobody takes 20 times as long

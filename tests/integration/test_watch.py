@@ -476,6 +476,7 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
             new = outcome.status({"job": "B"}) if outcome.gained else "nothing"
             shown = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
             self.logger.info("shown: %s %s +%d -%d %s", *shown)
+            outcome.reject("too late")
 
         def parse(""",
     )
@@ -487,6 +488,7 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
         logs.append(any_spider.run(listening, HACS_WATCH=watch).log)
         any_spider.days += 1
     assert "shown: /kettle False +0 -0 nothing" in logs[0]
+    assert "the visit is recorded: reject the answer in its callback or before" in logs[0]
     expected = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
     assert f"shown: /kettle {expected}" in logs[1]
 
