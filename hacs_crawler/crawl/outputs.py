@@ -57,9 +57,10 @@ class PageFilter:
         # of a sitemap index, callbacks yield requests for sitemaps
         self._read_sitemap = sitemap_callback(spider)
         self._may_be_fed = hasattr(spider, "redis_key")
-        reads_lists = self._reads_feeds or self._read_sitemap is not None
+        # Whether the spider begins with lists of pages.
+        self.reads_lists = self._reads_feeds or self._read_sitemap is not None
         # Whether requests without a tag may need a mark.
-        self.is_needed = pages != "start" or reads_lists or self._may_be_fed
+        self.is_needed = pages != "start" or self.reads_lists or self._may_be_fed
 
     def mark(self, request: Request) -> None:
         """Mark a request that is scheduled; a redirect or retry keeps its mark."""

@@ -117,9 +117,9 @@ class Ranker:
             self._has_more = False
             begin(self._release(is_idle=False)).addErrback(self._on_error)
 
-    async def end_round(self) -> None:
-        """Rank the held seeds, and release all that are within the budget."""
-        await self.rank(is_last=True)
+    async def end_round(self, *, is_last: bool = True) -> None:
+        """Rank the held seeds; if they are the last, release all that are within the budget."""
+        await self.rank(is_last=is_last)
         wake(self._crawl.crawler)
 
     async def send_what_can_be_sent(self) -> None:
@@ -137,11 +137,14 @@ class Ranker:
         self.seeds.begin_round()
         self._forget_seen()
 
-    def on_pause(self) -> None:
-        """Rank the held seeds and have them sent, because `start()` pauses or has ended."""
+    def on_pause(self, *, is_last: bool = True) -> None:
+        """Rank the held seeds and have them sent, because `start()` pauses or has ended.
+
+        If lists are still read, they are not the last, and wait for the others if there is a budget.
+        """
         # Python may also end a start() that Scrapy abandoned, after the crawl
         if not self._is_over:
-            begin(self.end_round()).addErrback(self._on_error)
+            begin(self.end_round(is_last=is_last)).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
         """Return all unsent seeds at the end of a crawl, for the next job to rank."""

@@ -113,6 +113,36 @@ def test_with_jobdir_what_callbacks_asked_for_goes_on_too_best_first_and_within_
     assert "'finish_reason': 'finished'" in resumed.log
 
 
+def test_all_sitemaps_of_an_index_are_read_before_their_pages_compete_for_the_budget(
+    any_spider: AnySpider, site: Site
+) -> None:
+    def lists(path: str, root: str, tag: str, *paths: str) -> None:
+        entries = "".join(f"<{tag}><loc>{site.url}{listed}</loc></{tag}>" for listed in paths)
+        kind = {"Content-Type": "text/xml"}
+        site.pages[path] = (200, kind, f"<{root}>{entries}</{root}>".encode())
+
+    code = """
+        from scrapy.spiders import SitemapSpider
+        from tests.seeded import Seeded
+
+        class Maps(Seeded, SitemapSpider):
+            sitemap_urls = property(lambda spider: [spider.start_urls[0] + "index.xml"])
+
+            def parse(self, response): ...
+    """
+    parts = [f"/part{number}.xml" for number in range(2)]
+    for number, part in enumerate(parts):
+        lists(part, "urlset", "url", *(f"/{4 * number + page}" for page in range(4)))
+    settings = {"ROBOTSTXT_OBEY": False, "HACS_BUDGET": 4, "DOWNLOAD_DELAY": 0.2}
+    for day, shown in enumerate((parts[:1], parts[::-1])):  # the last is read first
+        lists("/index.xml", "sitemapindex", "sitemap", *shown)
+        any_spider.days = day
+        site.visited()
+        crawl = any_spider.run(code, **settings)
+        assert crawl.stat("hacs/visits") == 4
+    assert {*site.visited()} == {"/index.xml", *parts, "/4", "/5", "/6", "/7"}
+
+
 def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
     any_spider: AnySpider, site: Site
 ) -> None:

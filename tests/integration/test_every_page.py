@@ -49,7 +49,8 @@ def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: 
         crawl = any_spider.run(SHOP, **given)
         # said once, of the pages that have been found by then
         assert re.search(
-            r"INFO: Intervals: (no page is|(\d+) pages are) overdue(?(2),.*visits \2)\.", crawl.log
+            r"INFO: Intervals: (no page|(\d+) pages?) (is|are) overdue(?(2),.*visits \2)\.",
+            crawl.log,
         )
     any_spider.days = 5
     set_shop(site, changed=CHANGING, day=5)
