@@ -85,7 +85,12 @@ def synthetic(number: int) -> tuple[Ids, Rows]:
     updates = rng.binomial(np.maximum(visits - 1, 0), 0.2)
     last_visit = NOW - rng.integers(0, 90 * DAY, number)
     last_update = last_visit - (rng.random(number) > 0.2) * rng.integers(1, 300 * DAY, number)
-    rows["rate"] = rng.lognormal(-4.7, 1.5, number)
+    rows["rate"] = rate = rng.lognormal(-4.7, 1.5, number)
+    rows["share"], rows["fast"], rows["slow"] = (
+        rng.uniform(0.3, 1.0, number),
+        1.5 * rate,
+        0.5 * rate,
+    )
     rows["visits"], rows["updates"] = visits, updates
     rows["last_visit"], rows["last_update"] = last_visit, last_update
     rows["before_update"] = (last_update - rng.integers(1, 60 * DAY, number)) * (updates > 0)
