@@ -133,7 +133,8 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
             def has_workers() -> bool:
                 return client.status != "running" or bool(client.nthreads())
 
-            yield Pool(client.get_executor(), call_all, _crawl_there, has_workers)
+            # a pure function's result is remembered: a shard's second crawl would not run
+            yield Pool(client.get_executor(pure=False), call_all, _crawl_there, has_workers)
     except HacsError:
         raise
     except Exception as error:

@@ -12,7 +12,7 @@ from distributed import LocalCluster
 
 from hacs_crawler.exceptions import ClusterError, ConfigError
 from hacs_crawler.shards import dask_pool, engine
-from hacs_crawler.shards.engine import Order, Pool, run_crawl
+from hacs_crawler.shards.engine import Order, Pool, Result, run_crawl
 from servers import free_port
 
 pytestmark = pytest.mark.slow
@@ -50,6 +50,25 @@ def test_a_worker_that_is_not_of_this_version_is_named(
         dask_pool(local.scheduler_address),
     ):
         pytest.fail("this worker is of no use")
+
+
+def noted(run: str, order: Order) -> Result:
+    """In place of a crawl: a line in its log."""
+    with Path(order.log).open("a") as log:
+        log.write("ran\n")
+    return Result(0)
+
+
+def test_each_crawl_of_a_shard_runs_whatever_the_one_before_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_crawl_there", noted)
+    order = Order((), str(tmp_path / "log"))
+    here = cluster(1, processes=False, protocol="tcp")
+    with here as local, dask_pool(local.scheduler_address) as pool:
+        crawls = [pool.start(order) for _ in range(2)]
+        assert [crawl.result() for crawl in crawls] == [Result(0)] * 2
+    assert (tmp_path / "log").read_text() == "ran\nran\n"
 
 
 def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
