@@ -30,7 +30,7 @@ from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, see
 from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output, Verdict
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
-from hacs_crawler.crawl.scrapy_internals import sitemap_callback
+from hacs_crawler.crawl.scrapy_internals import is_for_sitemap
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
@@ -122,9 +122,7 @@ class LinkAdditionsMiddleware:
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
             stats.posted = stats.posted or f"{response.url} was requested by {request.method}"
-        elif not request.callback or request.callback != sitemap_callback(
-            self._crawl.crawler.spider
-        ):
+        elif not is_for_sitemap(request, self._crawler.spider):
             stats.not_a_page = stats.not_a_page or response.url
             if not may_show:
                 stats.unread_answers[type_of(response)] += 1
@@ -208,26 +206,24 @@ class LinkAdditionsMiddleware:
         known = passed if sound is page else sound.known_marks(rules.fingerprint)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
         had_one = page.visits and len(sound.spells.shown_last()) == 1
-        site = menu_id(page.url)
 
         def verdict_on(mine: frozenset[int]) -> Verdict:
             if page.visits and (not mine or (had_one and self._crawl.parts.doubts(page, mine))):
                 return "unread"
             if not mine.isdisjoint(known) or (mine and all(map(is_elsewhere, mine))):
                 return "known"
-            # pages whose callbacks run at this moment have not claimed their items yet
-            is_shown_now = (
-                mine
-                and is_by_site
-                and any(
-                    mine <= other.marks and menu_id(other.url) == site
-                    for other in self._awaited.values()
-                    if other.url != page.url and not other.is_rejected
-                )
-            )
+            is_shown_now = is_by_site and mine and self._is_shown_now(page.url, mine)
             return "passed" if is_shown_now or not mine.isdisjoint(passed) else "news"
 
         return verdict_on
+
+    def _is_shown_now(self, url: str, marks: frozenset[int]) -> bool:
+        """Whether another page of the site shows marks in a callback that runs: it claims them later."""
+        return any(
+            marks <= other.marks and menu_id(other.url) == menu_id(url)
+            for other in self._awaited.values()
+            if other.url != url and not other.is_rejected
+        )
 
     def _shown(
         self, response: Response, item: Any, marks: frozenset[int], verdict: Verdict

@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
-from scrapy.spiders import CSVFeedSpider, XMLFeedSpider
+from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, is_start, seed_url, set_is_page, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation, is_html
-from hacs_crawler.crawl.scrapy_internals import sitemap_callback
+from hacs_crawler.crawl.scrapy_internals import is_for_sitemap
 from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
@@ -54,11 +54,10 @@ class PageFilter:
         # if a feed's entries become items, the feed itself is the watched page
         shows_items = watch is not None and not watch.answers
         self._reads_feeds = isinstance(spider, XMLFeedSpider | CSVFeedSpider) and not shows_items
-        # of a sitemap index, callbacks yield requests for sitemaps
-        self._read_sitemap = sitemap_callback(spider)
+        self._spider = spider
         self._may_be_fed = hasattr(spider, "redis_key")
         # Whether the spider begins with lists of pages.
-        self.reads_lists = self._reads_feeds or self._read_sitemap is not None
+        self.reads_lists = self._reads_feeds or isinstance(spider, SitemapSpider)
         # Whether requests without a tag may need a mark.
         self.is_needed = pages != "start" or self.reads_lists or self._may_be_fed
 
@@ -75,8 +74,8 @@ class PageFilter:
         # `start()` nor from a callback
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         is_fed = self._may_be_fed and not is_follow_up and not is_start(request)
-        is_sitemap = self._read_sitemap is not None and request.callback == self._read_sitemap
-        is_list = is_sitemap or (self._reads_feeds and is_start(request))
+        is_feed = self._reads_feeds and is_start(request)
+        is_list = is_feed or is_for_sitemap(request, self._spider)
         is_page: bool | None = None
         if self._pages == "all":
             is_page = not is_list and not self._is_other_file(request.url)
@@ -139,8 +138,7 @@ class AwaitedVisit:
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
-            is_rejected = self.reported is not None and self.reported.rejected  # not by a call
-            verdict: Verdict = "unread" if is_rejected else self.verdict_on(marks)
+            verdict: Verdict = "unread" if self.is_rejected else self.verdict_on(marks)
             self.marks |= marks
             self.shown(self.response, item, marks, verdict)
         except UnreadableMarksError as error:

@@ -248,9 +248,9 @@ def mark_as_failed(crawler: Crawler) -> None:
     crawler.spider = None
 
 
-def sitemap_callback(spider: Spider | None) -> Callable[..., Any] | None:
-    """Return the callback to which a SitemapSpider has sitemaps sent; None for other spiders."""
-    return spider._parse_sitemap if isinstance(spider, SitemapSpider) else None  # noqa: SLF001
+def is_for_sitemap(request: Request, spider: Spider | None) -> bool:
+    """Whether a SitemapSpider requests a sitemap, from `start()` or from the callback of an index."""
+    return isinstance(spider, SitemapSpider) and request.callback == spider._parse_sitemap  # noqa: SLF001
 
 
 def filter_of(scheduler: BaseScheduler) -> Any:
