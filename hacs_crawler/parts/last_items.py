@@ -87,9 +87,7 @@ class LastItems(PageWriter[Kept]):
         key = item_key(item, config.watch_key) if config.watch_key else 0
         self._items += 1
         self._named += key is not None
-        shown = self._shown.get(response)
-        if shown is None:
-            shown = self._shown[response] = []
+        shown = self._shown.setdefault(response, [])
         # without a key, only the fields of a page's only item are kept
         if len(shown) < 2 or config.watch_key or config.watch_fields or config.watch_ignore:
             fields = item_fields(item)

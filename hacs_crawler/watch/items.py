@@ -106,14 +106,10 @@ def canonical_item(
         if is_watched is None or is_watched(name)
     }
     addresses = [name for name, value in fields.items() if value in own] if own else []
-    if addresses:
-        fields.update(dict.fromkeys(addresses, ""))
+    fields.update(dict.fromkeys(addresses, ""))
     # an item of nothing but its page's address says that the page is there
-    is_empty = not 0 < len(addresses) == len(fields)
-    for value in fields.values() if is_empty else ():
-        if value not in EMPTY:
-            is_empty = False
-            break
+    is_address = 0 < len(addresses) == len(fields)
+    is_empty = not is_address and all(value in EMPTY for value in fields.values())
     if None in fields.values():
         fields = {name: value for name, value in fields.items() if value is not None}
     return b"" if is_empty else _encode(fields), bool(addresses)
@@ -132,8 +128,7 @@ def _as_json(value: Any, field: str) -> Any:
     # most values are of these types, and the dispatch would take longer than everything else
     kind = value.__class__
     if kind is str:
-        is_plain = value.isascii() and value.isprintable() and "  " not in value
-        return value.strip(" ") if is_plain else as_read(value)
+        return as_read(value)
     return value if kind in _AS_THEY_ARE else _plain(value, field)
 
 

@@ -91,7 +91,7 @@ class MarkRules:
         Raises UnreadableMarksError if the thing cannot be made a mark.
         """
         shown, has_own = self.canonical(thing, self.own)
-        marks = fingerprints((shown,)) if shown and shown.__class__ is bytes else marks_of([shown])
+        marks = marks_of([shown])
         key = None if self.key_of is None else self.key_of(thing)
         if key is None and has_own:
             key = crc32(self.own[0].encode("utf-8", "replace")) - 2**31
