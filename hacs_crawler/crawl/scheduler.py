@@ -215,23 +215,22 @@ class HacsScheduler(BaseScheduler):
         if not ranker.watch.is_over:
             if ranker.has_work:
                 ranker.watch.begin_starving()
-        elif self._is_reading_lists():
-            if ranker.wants_ranking:
-                ranker.on_pause(is_last=False)
-            elif not self._downloads.active:
-                call_later(PARSING_SECONDS, lambda: wake(self._crawler))
-        elif len(ranker.seeds) or (ranker.seeds.is_kept and self._is_quiet()):
+            return
+        is_reading = self._is_reading_lists()
+        if is_reading and ranker.wants_ranking:
+            ranker.on_pause(is_last=False)
+        elif not is_reading and (len(ranker.seeds) or (ranker.seeds.is_kept and self._is_quiet())):
             ranker.on_pause()
-        elif ranker.seeds.is_kept and not self._downloads.active:
+        elif (is_reading or ranker.seeds.is_kept) and not self._downloads.active:
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
 
     def _is_reading_lists(self) -> bool:
         """Whether the lists are read of which all pages compete for the budget; no page was sent yet."""
         crawl = self._crawl
-        if not self._page_filter.reads_lists or crawl.stats.get("ranked"):
+        if not self._page_filter.reads_lists or crawl.config.ranking.budget is None:
             return False
         is_reading = self._downloads.active or is_parsing(self._crawler)
-        return crawl.config.ranking.budget is not None and bool(is_reading)
+        return bool(is_reading) and not crawl.stats.get("ranked")
 
     def _is_quiet(self) -> bool:
         """Whether no request waits, and none is in progress or in a callback."""

@@ -148,7 +148,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> tuple[R
         choice = requests_again(state, plan.page_ids, spider, number)
         gone = choice.gone = gone + choice.gone
         if len(choice.requests) >= number or len(plan) < limit:
-            return choice, plan.demanded.without(-int(plan.is_overdue.sum()))
+            return choice, plan.demanded.plus(Demanded(int(plan.is_overdue.sum())))
         # those recipes are forgotten now
         has_recipe = ~np.isin(page_ids, [page_id for page_id, _ in gone])
         page_ids, rows = page_ids[has_recipe], rows[has_recipe]
