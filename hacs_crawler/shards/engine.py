@@ -150,7 +150,11 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             return Result(0)
         process = _started(order)
         is_ending, stopped_seconds = False, 0.0
-        while not _has_ended(process):
+        while True:
+            wait([process.sentinel], LOOK_SECONDS)
+            with _status_lock:
+                if not process.is_alive():
+                    break
             # counted by polls: if this process is stopped, too, no time passes
             stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
             if stopped_seconds >= STOPPED_SECONDS or _asked_to_end.get(run):
@@ -182,13 +186,6 @@ def _crawl_there(run: str, order: Order) -> Result:
 def end_crawls(run: str, at_once: bool) -> None:
     """End the crawls of a run that are children of this process."""
     _asked_to_end[run] = at_once
-
-
-def _has_ended(process: BaseProcess) -> bool:
-    """Wait a moment, and return whether the process has ended."""
-    wait([process.sentinel], LOOK_SECONDS)
-    with _status_lock:
-        return not process.is_alive()
 
 
 def _is_stopped(process: BaseProcess) -> bool:

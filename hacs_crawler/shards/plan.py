@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -19,7 +20,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.shards.joined import JoinedState, open_shards
 from hacs_crawler.shards.lock import shard_lock
-from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds
+from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds, visited_since
 from hacs_crawler.state import Ids, Rows, SetAside, State, shards_of, without_future
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -109,6 +110,10 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         before = notes.read()
         kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0
         if joined is not None:
+            # a round's visits are told from earlier ones by the second in which it began
+            if visited_since(joined, int(now))[0]:
+                time.sleep(1.0 - now % 1.0)
+                now = config.clock()
             joined.refit_prior()
             pages = joined.store.count()
             if quota.budget is not None:
@@ -119,7 +124,6 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
                 plan.demanded.log(logger, int(plan.is_overdue.sum()), budget)
                 for shard, ids in zip(joined.shards, ranked, strict=True):
                     shares[shard.index].planned = int(np.isin(ids, plan.page_ids).sum())
-        # later than the last round, so that its visits do not belong to this one
         began = max(int(now), before.began + 1 if before else 0)
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares, kept)
         notes.write(round_)

@@ -1,5 +1,6 @@
 """One plan over shards: what one process would choose, and the round that follows from it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -120,8 +121,13 @@ def test_no_round_begins_while_a_shard_is_crawled(tmp_path: Path) -> None:
     assert plan_round(config, 4)[1] == 0
 
 
-def test_a_round_begins_after_the_one_before(tmp_path: Path) -> None:
-    config = config_of(tmp_path)
+def test_a_round_begins_after_the_one_before_and_its_visits(tmp_path: Path) -> None:
+    config = replace(config_of(tmp_path), clock=time.time)
+    ids, rows = pages()
+    rows["last_visit"][0] = time.time()
+    with filled(config.state, ids, rows, "hacs.0-4"):
+        assert plan_round(config, 4)[0].began > rows["last_visit"][0]
+    config = replace(config, clock=lambda: NOW)
     first, second = plan_round(config, 4)[0], plan_round(config, 4)[0]
     assert second.began == first.began + 1
     with closing(open_rounds(config, 4)) as notes:
