@@ -234,12 +234,12 @@ class Templates(CrawlPart):
         if has_begun and has_room:
             self._marks += _MARKS_OF_VISIT
             site.stayed[key] += content == had
-        if is_same:
+        # a first visit proves nothing: all of a page's links may belong to its site
+        if is_same or not (before.visits or site.visits):
             return
         changed = _Changed.of(visited, self._crawl.config.estimation.updates)
         if has_begun and has_room and content != had:
             site.begun.setdefault(key, []).append((changed, before.shown_at, content))
-        # a first visit proves nothing: all of a page's links may belong to its site
         if content != had and has_room and (shown_before or site.visits):
             self._marks += _MARKS_OF_VISIT
             lost = len(shown_before - marks)

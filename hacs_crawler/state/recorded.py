@@ -72,8 +72,9 @@ def merged(
     page.count(updates)
     if visit.news is not News.SEEN and not visit.digest:
         return Recorded(visit, frozenset(), False, before, page, is_known)
+    is_first = not (before.visits or before.unread or visit.digest)
     is_latest = visit.at > (before.last_visit or 0) and not visit.digest
-    if is_latest and page.spells == before.spells and before.sound is before:
+    if is_first or (is_latest and page.spells == before.spells and before.sound is before):
         return Recorded(visit, frozenset(), False, before, page, is_known)
     at, sound = visit.at, page.sound
     if at not in sound.visits:

@@ -63,6 +63,8 @@ class Spells(NamedTuple):
             if (latest := _latest[0])[0] is not self.marks:
                 _latest[0] = latest = self.marks, frozenset(self.marks)
             return latest[1]
+        if not self.marks:
+            return frozenset()
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
     def open_since(self) -> list[int]:
