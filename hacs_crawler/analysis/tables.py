@@ -57,10 +57,9 @@ class Table:
     def to_polars(self) -> Any:
         """Return a `polars.DataFrame`; raises HacsError if Polars is not installed."""
         polars = _needed("polars")
-        texts = polars.String
         return polars.DataFrame(
             [
-                polars.Series(name, column.tolist(), dtype=texts)
+                polars.Series(name, column.tolist(), dtype=polars.String)
                 if column.dtype == object
                 else polars.Series(name, column, nan_to_null=True)
                 for name, column in self.columns.items()

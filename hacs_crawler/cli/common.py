@@ -26,15 +26,13 @@ from hacs_crawler.utils.terminal import Progress
 def complete_setting(incomplete: str) -> list[tuple[str, str]]:
     """Return completions of NAME=VALUE: names of settings with summaries, or a setting's values."""
     name, separator, _ = incomplete.partition("=")
-    if not separator:
-        completions = [
-            (f"{setting.name}=", shorten(setting.summary, 70, placeholder="…"))
-            for setting in SETTINGS.values()
-        ]
-    else:
+    if separator:
         kind = SETTINGS[name].kind if name in SETTINGS else None
-        completions = [(f"{name}={choice}", "") for choice in choices(kind)]
-    return [setting for setting in completions if setting[0].startswith(incomplete)]
+        found = [(f"{name}={choice}", "") for choice in choices(kind)]
+    else:
+        short = (shorten(one.summary, 70, placeholder="…") for one in SETTINGS.values())
+        found = [(f"{name}=", text) for name, text in zip(SETTINGS, short, strict=True)]
+    return [setting for setting in found if setting[0].startswith(incomplete)]
 
 
 Set = Annotated[

@@ -68,8 +68,7 @@ def writing_to_stdout() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(BROKEN_PIPE_STATUS) from None
-        msg = f"cannot write to standard output: {error.strerror or error}"
-        raise HacsError(msg) from error
+        raise HacsError(f"cannot write to standard output: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -86,8 +86,7 @@ def show(
         url = f"http://{url}"
     with opened(settings, shards) as (config, opened_state):
         if is_host:
-            state = state_of(opened_state, f"http://{url}/")
-            host = url.lower()
+            state, host = state_of(opened_state, f"http://{url}/"), url.lower()
             parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))
             if not parts.parts and not parts.suspected:
                 check_host(state, host)
@@ -132,8 +131,7 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
     """
     state = state_of(opened_state, url)
     url = without_login(url)
-    problem = check_url(url)
-    if problem is not None:
+    if problem := check_url(url):
         raise HacsError(f"{url!r} is not a page's URL: {problem}")
     page_id = page_id_of(url)
     stored = state.load([page_id]).get(page_id)
@@ -158,7 +156,6 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
     others = {*past.visits}.difference(page.visits)
     # a later visit that showed the page has decided
     unread = others.intersection(past.unread) | {at for at in others if at < (page.last_visit or 0)}
-    doubtful = others - unread
     updated = histories([page])[1].tolist()
     estimator = estimation.estimator
     if estimator in LOCALIZED and sum(updated) < MIN_POINTS:
@@ -185,7 +182,7 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
             )
         ],
         "visits_set_aside": len(stored.visits) - len(past.visits),
-        "visits_doubtful": len(doubtful),
+        "visits_doubtful": len(others - unread),
         "visits_unread": len(unread),
         "links": len(page.spells.marks),
         "gone": page.gone,
@@ -250,8 +247,8 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     yield from _news(facts)
     yield "rate", _rate(document, config)
     if document["churning"] > LEAST_CHURNING:
-        text = f"a request shows new {config.noun}s by itself with probability "
-        text += f"{document['churn']:.2f}"
+        chance = f"{document['churn']:.2f}"
+        text = f"a request shows new {config.noun}s by itself with probability {chance}"
         if document["churning"] < SURE_CHURNING:
             likely = f"{100 * document['churning']:.0f} % likely to do so at all"
             text += f" ({likely}; with HACS_BUDGET set, control visits will show)"
@@ -282,8 +279,8 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
     if document["visits_unread"]:
         yield "unread", f"{counted(document['visits_unread'], 'visit')} that did not show the page"
     if page.gone:
-        times = counted(page.gone, "time")
-        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
+        gone = f"404 or 410 answered {counted(page.gone, 'time')}"
+        yield "gone", f"{gone}, last {minute_text(page.last_news)}"
     if page.failures:
         failed = counted(page.failures, "attempt")
         yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
@@ -318,10 +315,8 @@ def _rate(document: dict[str, Any], config: Config) -> str:
     text = f"{rate:.4g} a day: an update every {interval_text(rate)}"
     if document["rate_interval"] is not None:
         low, high = document["rate_interval"]
-        text += (
-            f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
-            f"to {interval_text(low)})"
-        )
+        interval = f"{interval_text(high)} to {interval_text(low)}"
+        text += f" ({100 * INTERVAL:.0f} % of the posterior: {interval})"
     if document["rate_is_prior"]:
         return f"{text}, the prior: a rate of its own takes {VISITS_OF_A_RATE} visits"
     text += f", by {estimator}"

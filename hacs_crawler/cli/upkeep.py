@@ -59,8 +59,7 @@ def estimate(shards: Shards = None, settings: Set = None) -> None:
                 logger.info("stopped after %s; the same command continues from there", done)
                 raise typer.Exit(128 + asked.number)
         if damaged:
-            msg = f"{counted(pages, 'page')} estimated, {damaged} damaged left out"
-            raise StateError(msg)
+            raise StateError(f"{counted(pages, 'page')} estimated, {damaged} damaged left out")
         logger.info("%s estimated, %d of them changed", counted(pages, "page"), changed)
 
 

@@ -31,6 +31,7 @@ from hacs_crawler.links import (
 )
 from hacs_crawler.state import (
     FIRST,
+    OPEN,
     Finding,
     Findings,
     State,
@@ -136,7 +137,10 @@ class FindingsWriter(PageWriter[Findings]):
                 if not recorded.updated:
                     things = (things[0]._replace(kind=FIRST),)
                 self.unwritten[page_id] = Findings(title, things).joined(before, most)
-                shown_since = recorded.before.sound.spells.open_since()
+                spells = recorded.before.sound.spells.each()
+                shown_since = [
+                    first for first, last, marks in spells if last == OPEN for _ in marks
+                ]
                 if is_single and len(shown_since) == 1:
                     [self._replaced[page_id]] = shown_since
         return ()

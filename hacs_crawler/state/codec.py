@@ -75,9 +75,7 @@ def _packed(numbers: array[int]) -> bytes:
 
 
 def _unpacked(kind: type, body: Any) -> Any:
-    if kind is not array:
-        raise NotImplementedError
-    code = _CODES.get(body[:1])
+    code = _CODES.get(body[:1]) if kind is array else None
     if code is None:
         raise ValueError(f"unknown type of numbers {body[:1]!r}")
     return array(code, body[1:])

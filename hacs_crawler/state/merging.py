@@ -20,7 +20,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from hacs_crawler.state import digests
-from hacs_crawler.state.page import Harvest, News, Page, Visit
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.rule_changes import UNKNOWN
 from hacs_crawler.state.spells import MarksByVisit
 from hacs_crawler.utils.times import DAY, MAX_SECOND
@@ -36,7 +36,8 @@ def merge(page: Page, visit: Visit) -> None:
     if not 0 < visit.at <= MAX_SECOND:
         raise ValueError(f"a visit of {visit.url} at second {visit.at} is outside 1970-2106")
     if visit.harvest is not None:
-        page.harvests = _latest_harvests(*page.harvests.values(), visit.harvest)
+        latest = sorted([*page.harvests.values(), visit.harvest])
+        page.harvests = {harvest.source: harvest for harvest in latest}
     if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
         mark = visit.digest << 1 | (visit.repeats or visit.news is News.REPEATED)
         page.digests = digests.union(page.digests, {visit.at: mark})
@@ -74,8 +75,13 @@ def merge_pages(page: Page, other: Page) -> Page:
     estimates, `updates` and `version` are those of `page`; and the spelling of the URL may differ if the
     latest visit repeats a capture that only one of the pages has.
     """
-    latest = max(page, other, key=_attempt_key)
+    latest = max(
+        page,
+        other,
+        key=lambda p: (p.last_news, not (p.gone or p.failures), p.gone, p.failures, p.not_before),
+    )
     appeared = max(page, other, key=lambda p: (p.last_visit or 0, p.etag, p.last_modified, p.url))
+    harvests = sorted([*page.harvests.values(), *other.harvests.values()])
     result = replace(
         page,
         url=appeared.url,
@@ -89,7 +95,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         not_before=latest.not_before,
         etag=appeared.etag,
         last_modified=appeared.last_modified,
-        harvests=_latest_harvests(*page.harvests.values(), *other.harvests.values()),
+        harvests={harvest.source: harvest for harvest in harvests},
     )
     _add(result, *other.by_visit(), other.hrefs)
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
@@ -97,17 +103,6 @@ def merge_pages(page: Page, other: Page) -> Page:
     )
     _add_repeated(result)
     return result
-
-
-def _attempt_key(page: Page) -> tuple[int, bool, int, int, int]:
-    """Return the outcome of the latest unsuccessful attempt, as a sort key."""
-    is_seen = not (page.gone or page.failures)
-    return page.last_news, is_seen, page.gone, page.failures, page.not_before
-
-
-def _latest_harvests(*harvests: Harvest) -> dict[int, Harvest]:
-    """Return the latest harvest of each source."""
-    return {harvest.source: harvest for harvest in sorted(harvests)}
 
 
 def _add_repeated(page: Page) -> None:

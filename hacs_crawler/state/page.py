@@ -258,10 +258,7 @@ class Page(Struct, array_like=True):
         return self.updates in {"page", "site"}
 
     def known_marks(self, rules: int) -> frozenset[int]:
-        """Return the marks that would not be news at a next visit by these rules.
-
-        They include the marks of a visit that waits for confirmation.
-        """
+        """Return the marks, also unconfirmed ones, that a next visit by these rules need not report."""
         if self.latest_rules != rules:
             return frozenset()
         if self._counts_once:

@@ -67,10 +67,6 @@ class Spells(NamedTuple):
             return frozenset()
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
-    def open_since(self) -> list[int]:
-        """Return the first seconds of the spells of the latest visit's marks."""
-        return [first for first, last, marks in self.each() if last == OPEN for _ in marks]
-
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
         """Return marks that the visit before did not show, with `once`: that no earlier visit showed."""
         gained: MarksByVisit = {}

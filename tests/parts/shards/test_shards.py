@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scrapy import Request, Spider
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 
 from crawl_support import PREDICTION, Any_, Timers, close, new_crawl, run, settled
 from hacs_crawler.crawl.meta import mark_added
@@ -64,10 +64,9 @@ class World:
         self.part._worker.run = self.run
 
     def run(self, function: Any, *given: Any, **named: Any) -> Deferred[Any]:
-        return self._run(self._fail) if self.error else self._run(function, *given, **named)
-
-    def _fail(self) -> None:
-        raise self.error("the state is away")
+        if self.error is None:
+            return self._run(function, *given, **named)
+        return fail(self.error("the state is away"))
 
     @property
     def round(self) -> Round:
