@@ -1,6 +1,7 @@
 """What commands share: the project's settings, its state, and how they end."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,6 @@ from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import State
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
-    return tmp_path
-
-
 def test_settings_of_the_command_line_win() -> None:
     settings = project_settings(["HACS_BUDGET=7", "BOT_NAME=a=b"])
     assert settings.getint("HACS_BUDGET") == 7
@@ -29,29 +23,20 @@ def test_settings_of_the_command_line_win() -> None:
     assert project_settings(None).get("HACS_BUDGET") is None
 
 
-def test_the_state_that_the_settings_name_is_open_until_the_end(folder: Path) -> None:
-    with opened([f"HACS_STATE=sqlite:///{folder}/kept.db"], creates=True) as (config, state):
+@pytest.mark.parametrize("error", [None, ZeroDivisionError])
+def test_the_state_that_the_settings_name_is_open_until_a_command_ends_or_fails(
+    error: type[Exception] | None,
+) -> None:
+    kept = opened(["HACS_STATE=sqlite:///kept.db"], creates=True)
+    with pytest.raises(error) if error else nullcontext(), kept as (config, state):
         assert isinstance(state, State)
         assert state.store.count() == 0
         assert config.state.endswith("kept.db")
-    assert (folder / "kept.db").exists()
+        if error:
+            raise error
+    assert Path("kept.db").exists()
     with pytest.raises(StateError):
         state.store.count()
-
-
-def test_a_state_is_closed_where_a_command_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[State] = []
-    close = State.close
-
-    def noted(state: State) -> None:
-        closed.append(state)
-        close(state)
-
-    monkeypatch.setattr(State, "close", noted)
-    kept = opened(["HACS_STATE=sqlite:///kept.db"], creates=True)
-    with pytest.raises(ZeroDivisionError), kept as (_, state):
-        raise ZeroDivisionError
-    assert closed == [state]
 
 
 @pytest.mark.parametrize("error", [HacsError("what is wrong"), ZeroDivisionError()])

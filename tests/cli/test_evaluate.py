@@ -120,12 +120,10 @@ def test_what_is_wrong_is_said_in_one_line(
     message: str,
     folder: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for file in folder.glob("*.csv"):
         shutil.copy(file, tmp_path)
-    monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["evaluate", *arguments])
     assert done.exit_code == 1
     assert done.output == ""
@@ -135,13 +133,12 @@ def test_what_is_wrong_is_said_in_one_line(
 
 
 def test_a_range_before_the_first_capture_of_a_level_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_timelines(tmp_path)
     captures = (tmp_path / "captures.csv").read_text().splitlines(keepends=True)
     late = [row for row in captures if "p.html" in row or "2021-1" in row]
     (tmp_path / "captures.csv").write_text("".join(captures[:1] + late))
-    monkeypatch.chdir(tmp_path)
     assert CliRunner().invoke(app, ["evaluate", *FILES, "--until", "2021-03-01"]).exit_code == 1
     assert "no captures between 20" in caplog.text
 

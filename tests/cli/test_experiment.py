@@ -37,9 +37,8 @@ def recorded(days: int = 20) -> Outcomes:
 
 
 @pytest.fixture
-def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def full(tmp_path: Path) -> Path:
     """A folder with a state of recorded visits."""
-    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "full"
     folder.mkdir()
     with opened(folder) as state:
@@ -77,7 +76,6 @@ def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None
 def test_an_import_gives_the_same_records_and_twice_changes_nothing(
     full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
     target = tmp_path / "outcomes.jsonl.gz"
     assert hacs(full, "experiment", "export", "-o", str(target)).exit_code == 0
     for new in (800, 0):

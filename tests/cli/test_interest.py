@@ -1,8 +1,6 @@
 """`hacs interest`, as a user runs it."""
 
 import gzip
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +20,6 @@ FIRST = 20_666
 
 def run(*arguments: object) -> Any:
     return CliRunner().invoke(app, ["interest", *map(str, arguments)])
-
-
-@pytest.fixture(autouse=True)
-def _logging(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    with caplog.at_level(logging.INFO):
-        yield
 
 
 @pytest.fixture

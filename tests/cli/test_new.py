@@ -34,11 +34,6 @@ def keep(state: State, found: dict[str, Findings]) -> None:
     write_findings(state.store, {page_id_of(url): some for url, some in found.items()}, 20)
 
 
-@pytest.fixture(autouse=True)
-def _log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     fill(tmp_path, found={ADA: Findings("Ada", (LINK,)), BOB: Findings("", (PRICE,))})

@@ -23,11 +23,6 @@ HISTORY = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     fill(tmp_path, HISTORY)

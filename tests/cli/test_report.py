@@ -1,6 +1,5 @@
 """`hacs report` as a user runs it."""
 
-import logging
 import webbrowser
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from hacs_crawler.state.page import Visit
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(tmp_path: Path) -> Path:
     record(tmp_path, [Visit("http://a.example/~b/", 10**9, marks=frozenset())])
     return tmp_path
 
@@ -20,7 +18,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_report_is_written_into_the_working_folder(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
     assert hacs(folder, "report").exit_code == 0
     report = (folder / "hacs-report.html").read_text("utf-8")
     assert "http://a.example/~b/" in report
@@ -33,7 +30,6 @@ def test_the_report_is_written_into_the_working_folder(
 def test_of_a_state_without_pages_no_report_is_written(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO)
     (folder / "new").mkdir()
     record(folder / "new", [])
     assert hacs(folder / "new", "report").exit_code == 0

@@ -62,13 +62,7 @@ def keep_outcomes(state: State) -> None:
 
 
 @pytest.fixture
-def hacs(
-    state_url: str,
-    namespace: str,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Hacs:
-    caplog.set_level("INFO")
+def hacs(state_url: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Hacs:
     monkeypatch.setenv("HACS_TESTS_NOW", str(NOW))
 
     def run(*arguments: str, given: bytes = b"", **settings: object) -> Result:
@@ -180,12 +174,10 @@ def test_commands_read_all_shards_as_one_state(
 def test_visits_later_than_now_are_counted_once_over_all_shards(
     command: list[str],
     sharded: Hacs,
-    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("HACS_TESTS_NOW", str(NOW - 10 * DAY))
-    monkeypatch.chdir(tmp_path)
     assert sharded(*command).exit_code == 0
     (said,) = (line for line in caplog.messages if "later than now" in line)
     assert said.startswith(f"{len(URLS)} pages have visits later than now")
@@ -200,15 +192,6 @@ def test_shards_are_not_read_beside_a_state_that_knows_pages_which_is_said(
     found = sharded("rank", "--json").stdout
     assert [json.loads(line)["url"] for line in found.splitlines()] == [URLS[0]]
     assert "the pages outside of them are read; --shards 4 reads these" in caplog.text
-
-
-@on_one_kind_of_store
-def test_shards_of_two_numbers_are_named(
-    sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with state_of(state_url, f"{namespace}.0-7"):
-        assert sharded("rank").exit_code == 1
-    assert "has shards of 4 and 7: name one with --shards" in caplog.text
 
 
 @on_one_kind_of_store

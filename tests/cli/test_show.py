@@ -188,7 +188,6 @@ def test_a_doubtful_visit_is_told_from_one_that_did_not_show_the_page(tmp_path: 
 def test_a_host_that_the_state_does_not_know_is_named(
     command: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
     if command != "show":
         hacs(folder, command, *["--site"] * (command == "new"), "http://example.edu/a")
         assert "http://example.edu/a; a host alone is example.edu" in caplog.text

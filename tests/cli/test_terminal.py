@@ -71,7 +71,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def hacs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
     def run(*arguments: str, width: int | None = None) -> Result:

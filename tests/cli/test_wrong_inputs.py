@@ -114,7 +114,8 @@ COMMANDS |= {f"{command} {TYPO}": "there is no state at {folder}/typo.db" for co
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(Path(__file__).parent)  # in the project that has the spider scholar
     (tmp_path / "rubbish").write_bytes(bytes(range(256)) * 4)
     (tmp_path / "seeds.txt").write_text("http://a.example/\n")
     (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b")
@@ -127,7 +128,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def check(arguments: list[str], named: str, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
     before = sorted(path.name for path in folder.iterdir())
     result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300", "NO_COLOR": "1"})
     errors = [one for one in caplog.records if one.levelno >= logging.ERROR]
