@@ -26,6 +26,7 @@ from surt import surt
 
 from pywb_archive import Archived, write_warc
 from servers import LocalServer
+from wayback_support import QUICK
 
 INDEX_ROBOTS = (
     b"User-agent: *\nDisallow: /\n\nAllow: /$\nAllow: /index.html$\nAllow: /collinfo.json$\n"
@@ -107,10 +108,8 @@ class CommonCrawl(LocalServer):
         return {
             "collinfo_url": f"http://{_INDEX}:{self.port}/collinfo.json",
             "warc_url": f"http://{_DATA}:{self.port}/",
-            "cdx_per_minute": 0,
-            "mementos_per_minute": 0,
-            "archive_pause_seconds": 0.2,
             "robotstxt_obey": False,
+            **QUICK,
         }
 
     def indexes_asked(self) -> list[str]:

@@ -5,7 +5,8 @@ import os
 import re
 import shutil
 import textwrap
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 import forks
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.page import Page
+from hacs_crawler.state import Finding, Page, all_findings
 from servers import LocalServer
 from state_support import opened
 
@@ -31,11 +32,24 @@ QUICK = (
 
 @dataclass
 class Crawl:
-    """A finished `scrapy` process."""
+    """A finished `scrapy` process; one that did not end as expected fails its test."""
 
     exit_status: int
     log: str
-    output: str
+    output: str = ""
+    status: InitVar[int | None] = 0
+    """The exit status that is expected, None if any is."""
+    tracebacks: InitVar[bool] = False
+    """Whether a traceback may be in the log."""
+
+    def __post_init__(self, status: int | None, tracebacks: bool) -> None:
+        assert status in (self.exit_status, None), self.log[-3_000:]
+        assert tracebacks or "Traceback" not in self.log, self.log
+
+    @property
+    def errors(self) -> list[str]:
+        """The log's lines at level ERROR or worse."""
+        return re.findall("^.* (?:ERROR|CRITICAL): .*$", self.log, re.MULTILINE)
 
     @property
     def items(self) -> list[dict[str, Any]]:
@@ -47,6 +61,15 @@ class Crawl:
         return int(float(found[1])) if found else 0
 
 
+def _arguments(*given: str) -> list[str]:
+    return [part for one in given for part in ("-a", one)]
+
+
+def _options(settings: Mapping[str, object]) -> list[str]:
+    named = [*QUICK, *(f"{name}={value}" for name, value in settings.items())]
+    return [part for one in named for part in ("-s", one)]
+
+
 @dataclass
 class Project:
     """The repository's own Scrapy project, with a state of its own."""
@@ -56,31 +79,44 @@ class Project:
     runs: int = 0
     longest_seconds: float = forks.HANG_SECONDS
 
-    def run(self, *arguments: str, stdin: str | None = None, **settings: object) -> Crawl:
-        """Run `scrapy ARGUMENTS -s SETTING=…` and wait for it."""
-        options = [*QUICK, f"HACS_STATE={self.state}"]
+    def run(
+        self,
+        *command: str,
+        stdin: str = "",
+        status: int | None = 0,
+        tracebacks: bool = False,
+        **settings: object,
+    ) -> Crawl:
+        """Run `scrapy COMMAND -s SETTING=…` and wait for it; see `Crawl` for its end."""
         # two crawls within one second would be one visit
-        settings.setdefault("HACS_CLOCK", "tests.clocks.later")
-        later = {"HACS_TESTS_LATER": str(2 * self.runs)}
+        settings = {"HACS_STATE": self.state, "HACS_CLOCK": "tests.clocks.later", **settings}
+        later = {**os.environ, "HACS_TESTS_LATER": str(2 * self.runs)}
         self.runs += 1
-        options += [f"{name}={value}" for name, value in settings.items()]
-        arguments += tuple(part for one in options for part in ("-s", one))
-        given, environment = (stdin or "").encode(), {**os.environ, **later}
-        done = forks.run(
-            "scrapy", arguments, ROOT, given, environment, timeout=self.longest_seconds
-        )
-        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+        command = (*command, *_options(settings))
+        done = forks.run("scrapy", command, ROOT, stdin.encode(), later, self.longest_seconds)
+        log, output = done.stderr.decode(), done.stdout.decode()
+        return Crawl(done.returncode, log, output, status, tracebacks)
 
     def crawl(
-        self, seeds: str | list[str], *arguments: str, spider: str = "scholar", **settings: object
+        self, seeds: str | list[str], *arguments: str, spider: str = "scholar", **settings: Any
     ) -> Crawl:
         """Run `scrapy crawl SPIDER` on a seed source, or on a file made of these URLs."""
+        return self.run(*self._command(seeds, spider, arguments), **settings)
+
+    def start(
+        self, seeds: str | list[str], *arguments: str, spider: str = "scholar", **settings: object
+    ) -> forks.Started:
+        """Begin such a crawl, for a test that talks to it while it runs."""
+        command = self._command(seeds, spider, arguments)
+        settings = {"HACS_STATE": self.state, "LOG_LEVEL": "DEBUG", **settings}
+        return forks.start("scrapy", [*command, *_options(settings)], ROOT)
+
+    def _command(self, seeds: str | list[str], spider: str, arguments: Sequence[str]) -> list[str]:
         if not isinstance(seeds, str):
             file = self.folder / "seeds.txt"
             file.write_text("\n".join(seeds) + "\n")
             seeds = str(file)
-        arguments = ("-a", f"seeds={seeds}", "-O", "-:json", *arguments)
-        return self.run("crawl", spider, *arguments, **settings)
+        return ["crawl", spider, "-O", "-:json", *_arguments(f"seeds={seeds}", *arguments)]
 
     def page(self, url: str) -> Page | None:
         with opened(self.state) as state:
@@ -95,48 +131,49 @@ class AnySpider:
         self._site = site
         self.days = 0
 
-    def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
-        """Run a spider, `days` from now."""
+    def run(
+        self,
+        code: str,
+        *arguments: str,
+        status: int | None = 0,
+        tracebacks: bool = False,
+        **settings: object,
+    ) -> Crawl:
+        """Run a spider, `days` from now; see `Crawl` for its end."""
         command = self._command(code, arguments, settings)
         done = forks.run("scrapy", command, ROOT, environment=self._environment())
-        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+        log, output = done.stderr.decode(), done.stdout.decode()
+        return Crawl(done.returncode, log, output, status, tracebacks)
 
     def start(self, code: str, *arguments: str, **settings: object) -> forks.Started:
         command = self._command(code, arguments, {"LOG_LEVEL": "DEBUG", **settings})
         return forks.start("scrapy", command, ROOT, self._environment())
 
+    def things(self) -> list[Finding]:
+        """What is kept of new things, of the one page that has any."""
+        with opened(f"sqlite:///{self.folder}/state.db") as state:
+            ((_, found),) = all_findings(state.store)
+        return list(found.things)
+
     def _command(
-        self, code: str, arguments: tuple[str, ...], settings: dict[str, object]
+        self, code: str, arguments: Sequence[str], settings: Mapping[str, object]
     ) -> list[str]:
         file = self.folder / "any_spider.py"
         file.write_text(textwrap.dedent(code))
         # Python tells a changed file by its size and the second: a fast machine ran the spider of before
         shutil.rmtree(self.folder / "__pycache__", ignore_errors=True)
-        options = {
+        settings = {
             "ADDONS": ADDONS,
             "HACS_STATE": f"sqlite:///{self.folder}/state.db",
             "HACS_CLOCK": "tests.clocks.later",
             "HACS_CONTROLS": 0,
             **settings,
         }
-        named = [*QUICK, *(f"{name}={value}" for name, value in options.items())]
-        parts = [part for one in named for part in ("-s", one)]
-        command = ("runspider", str(file), "-a", f"url={self._site.url}", "-O", "-:json")
-        return [*command, *arguments, *parts]
+        given = _arguments(f"url={self._site.url}", *arguments)
+        return ["runspider", str(file), "-O", "-:json", *given, *_options(settings)]
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
-
-
-def begin_rounds(
-    project: Project, seeds: str, *arguments: str, minutes: float = 60, **settings: object
-) -> forks.Started:
-    """Start `scrapy crawl scholar -a forever=…`, which goes on until it gets a signal."""
-    options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
-    options += [f"{name}={value}" for name, value in settings.items()]
-    command = ["crawl", "scholar", "-a", f"seeds={seeds}", "-a", f"forever={minutes}m", *arguments]
-    command += [part for one in options for part in ("-s", one)]
-    return forks.start("scrapy", command, ROOT)
 
 
 def read_until(process: forks.Started, text: str, times: int = 1) -> str:
@@ -150,6 +187,6 @@ def read_until(process: forks.Started, text: str, times: int = 1) -> str:
     pytest.fail(f"{text!r} never came:\n{log}")
 
 
-def finish(process: forks.Started, log: str = "") -> Crawl:
+def finish(process: forks.Started, log: str = "", status: int = 0) -> Crawl:
     log += process.communicate()
-    return Crawl(process.returncode, log, "")
+    return Crawl(process.returncode, log, status=status)

@@ -3,7 +3,6 @@
 import json
 import time
 from http.server import BaseHTTPRequestHandler
-from itertools import count
 from threading import Event, Lock
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -67,8 +66,6 @@ class ScriptedSite(LocalServer):
         self.moved: dict[str, str] = {}
         """Where redirects lead."""
         self.asked: list[Asked] = []
-        self.robots = "User-agent: *\nDisallow: /data/forbidden\n"
-        self._numbers = count(1)
         self._over = Event()
         self._lock = Lock()
         super().__init__()
@@ -78,7 +75,7 @@ class ScriptedSite(LocalServer):
 
     def body_of(self, path: str) -> tuple[str, str]:
         files = {
-            "/robots.txt": ("text/plain", self.robots),
+            "/robots.txt": ("text/plain", "User-agent: *\nDisallow: /data/forbidden\n"),
             "/app.js": ("text/javascript", APP),
             "/file": ("application/octet-stream", "x" * 100),
         }
@@ -91,11 +88,7 @@ class ScriptedSite(LocalServer):
             return "application/json", json.dumps([f"/entry/{number}-{n}" for n in range(5)])
         if path.startswith(("/app", "/forbidden")):
             return "text/html", SHELL.format(more="")
-        if path.startswith("/churn"):
-            links = [f"/drawn/{next(self._numbers)}" for _ in range(5)]
-        else:
-            links = self.links.get(path, [])
-        anchors = "".join(f'<a href="{link}">x</a>' for link in links)
+        anchors = "".join(f'<a href="{link}">x</a>' for link in self.links.get(path, []))
         return "text/html", PAGES.get(path) or SAME.format(links=anchors, padding="x" * 2000)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from itertools import islice
 from typing import Any, Final
-from urllib.parse import parse_qs, quote_plus, unquote, unquote_plus, urljoin, urlsplit
+from urllib.parse import parse_qs, quote_plus, unquote_plus, urljoin, urlsplit
 
 from surt import surt
 
@@ -40,12 +40,9 @@ CUT: Final = -1
 """In place of a status: the first half of the true answer, as if that were all."""
 
 FIELDS: Final = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
-SERVER_LIMIT: Final = 150_000  # rows read in one query (README, "Query Result Limits")
 BLOCKED: Final = (
     "org.archive.wayback.exception.AdministrativeAccessControlException: Blocked Site Error"
 )
-ROBOTS: Final = "org.archive.wayback.exception.RobotAccessControlException: Blocked By Robots"
-RUNTIME_ERROR: Final = "X-Archive-Wayback-Runtime-Error"
 
 # edgi's tests/test_client.py: "based on an actual rate-limited response"
 TOO_MANY: Final = b"""<html><body><h1>429 Too Many Requests</h1>
@@ -126,19 +123,18 @@ class _Answer:
 class WaybackMachine(LocalServer):
     """A local Wayback Machine whose captures, limits and faults a test sets.
 
-    Attributes to set: `rewrites`, whether mementos come as people see them, `id_` or not;
-    `names_times`, whether they have a Memento-Datetime and what else replay adds.
+    `names_times`, which a test may set, is whether mementos have a Memento-Datetime and what else
+    replay adds.
     """
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self.rewrites = False
         self.names_times = True
         self._lock = threading.RLock()
         self._rows: list[tuple[str, int, tuple[str, ...]]] = []
         self._payloads: dict[str, dict[str, _Payload]] = defaultdict(dict)
         self._faults: list[_Fault] = []
-        self._blocked: dict[str, str] = {}
+        self._blocked: list[str] = []
         self._connections: set[socket.socket] = set()
         self._reopening: threading.Timer | None = None
         super().__init__()
@@ -195,10 +191,10 @@ class WaybackMachine(LocalServer):
         with self._lock:
             del self._payloads[surt(url)][at]
 
-    def block(self, url: str, why: str = BLOCKED) -> None:
-        """Exclude everything at and below a URL; `why` is BLOCKED or ROBOTS."""
+    def block(self, url: str) -> None:
+        """Exclude everything at and below a URL."""
         with self._lock:
-            self._blocked[surt(url)] = why
+            self._blocked.append(surt(url))
 
     def _add(self, url: str, at: str, *rest: str) -> None:
         assert re.fullmatch("[0-9]{14}", at), at
@@ -298,71 +294,44 @@ class WaybackMachine(LocalServer):
         # /robots.txt too: web.archive.org has none
         return _Answer(404, b"<html>Not found</html>", {"Content-Type": "text/html"})
 
-    def _why_blocked(self, key: str) -> str | None:
-        return next((why for top, why in self._blocked.items() if key.startswith(top)), None)
-
     # -- the CDX server
 
     def _cdx(self, params: Mapping[str, str]) -> _Answer:
-        text_type = {"Content-Type": "text/plain;charset=UTF-8"}
-        if not params.get("url"):  # HttpCDXWriter.printError
-            return _Answer(400, b"url parameter is required\n", text_type)
         first, last = _key_range(params)
-        why = self._why_blocked(first)
-        if why:  # cassette test_search_raises_for_blocked_urls
-            error = f"org.archive.util.io.RuntimeIOException: {why}"
-            return _Answer(403, f"{error}\n".encode(), {RUNTIME_ERROR: error, **text_type})
-        rows, resume_key = self._chunk(params, first, last)
-        return _Answer(200, _json(rows, resume_key), {"Content-Type": "application/json"})
-
-    def _chunk(
-        self, params: Mapping[str, str], first: str, last: str
-    ) -> tuple[list[tuple[str, ...]], str]:
-        """Return the rows that a query gives, and the resume key or ""."""
-        limit = int(params.get("limit", 0)) or SERVER_LIMIT
+        if first.startswith(tuple(self._blocked)):  # cassette test_search_raises_for_blocked_urls
+            error = f"org.archive.util.io.RuntimeIOException: {BLOCKED}"
+            named = {"X-Archive-Wayback-Runtime-Error": error, "Content-Type": "text/plain"}
+            return _Answer(403, f"{error}\n".encode(), named)
+        limit = int(params["limit"])
         # The key is decoded a second time, after the parameters (CDXServer.createBoundedCdxIterator)
         start = unquote_plus(params.get("resumeKey", "")) or first
-        shows_key = params.get("showResumeKey") == "true"
         position = bisect_left(self._rows, (start,))
         rows = list(islice(self._range(position, first, last, params), limit))
-        # A key comes whenever the limit is reached, with or without more rows behind it; and never
-        # without limit, not even where the server's own limit cut the answer (edgi#65)
-        if not (shows_key and "limit" in params and len(rows) >= limit):
-            return rows, ""
-        return rows, _resume_key(rows[-1])
+        # A key comes whenever the limit is reached, with or without more rows behind it
+        resume_key = _resume_key(rows[-1]) if len(rows) >= limit else ""
+        return _Answer(200, _json(rows, resume_key), {"Content-Type": "application/json"})
 
     def _range(
         self, position: int, first: str, last: str, params: Mapping[str, str]
     ) -> Iterator[tuple[str, ...]]:
         """Yield the rows of a query from a position on. Dates are only filtered, not looked up.
 
-        Both ends are inclusive and compared as text, so that `to=2004` holds all of 2004 and
-        timestamps with month 00 come before January (CDXServer.writeCdxResponse).
+        Both ends are inclusive and compared as text, so that timestamps with month 00 come before
+        January (CDXServer.writeCdxResponse).
         """
-        begin, end = params.get("from", ""), params.get("to", "")
-        for key, _, row in self._rows[position : position + SERVER_LIMIT]:
+        for key, _, row in self._rows[position:]:
             if key >= last:
                 return
-            at = row[1]
-            if key >= first and at >= begin and (not end or at <= end or at.startswith(end)):
+            if key >= first and params["from"] <= row[1] <= params["to"]:
                 yield row
 
     # -- replay
 
     def _memento(self, asked: Asked) -> _Answer:
         timestamp, key = asked.params["timestamp"], surt(asked.params["url"])
-        why = self._why_blocked(key)
-        if why:
-            return _blocked_memento(why)
-        payloads = self._payloads.get(key, {})
+        payloads = self._payloads[key]
         if timestamp in payloads:
             return self._replay(timestamp, payloads[timestamp], asked)
-        if not payloads:
-            # cassette test_get_memento_raises_no_memento_error
-            html = (
-                b"<!DOCTYPE html><html><p>The Wayback Machine has not archived that URL.</p></html>"
-            )
-            return _Answer(404, html, {"Content-Type": "text/html; charset=utf-8"})
         wanted = _second(timestamp)
         found = min(payloads, key=lambda at: (abs(_second(at) - wanted), at))
         headers = {  # cassette test_get_memento_target_window
@@ -377,8 +346,6 @@ class WaybackMachine(LocalServer):
         headers = {
             "Content-Type": payload.headers["Content-Type"],
             "Memento-Datetime": format_datetime(_time(at), usegmt=True),
-            "Link": self._links(at, payload.url),
-            "X-Archive-Src": "fake-20260101000000/fake-00000.warc.gz",
         }
         headers |= {f"X-Archive-Orig-{name}": value for name, value in payload.headers.items()}
         location = payload.headers.get("Location")
@@ -386,8 +353,6 @@ class WaybackMachine(LocalServer):
             headers["Location"] = f"/web/{at}id_/{urljoin(payload.url, location)}"
         if not self.names_times:
             headers = {"Content-Type": payload.headers["Content-Type"]}
-        if self.rewrites:
-            return _Answer(payload.status, rewritten(payload.body, at, payload.url), headers)
         encoding, is_packed, is_avoidable = GARBLED.get(payload.garbled, ("", False, True))
         if not payload.garbled or (is_avoidable and not asked.accepts_gzip):
             return _Answer(payload.status, payload.body, headers)
@@ -395,20 +360,7 @@ class WaybackMachine(LocalServer):
         headers["Content-Encoding"] = encoding
         return _Answer(payload.status, body, headers, may_pack=False)
 
-    def _links(self, at: str, url: str) -> str:
-        """Return the Link header; its mementos are without id_, & is escaped (recorded so)."""
-        original = url.replace("&", "&amp;")
-        return ", ".join([
-            f'<{original}>; rel="original"',
-            f'<{self.memento_url}/timemap/link/{original}>; rel="timemap"; '
-            'type="application/link-format"',
-            f'<{self.memento_url}/{original}>; rel="timegate"',
-            f'<{self.memento_url}/{at}/{original}>; rel="memento"; '
-            f'datetime="{format_datetime(_time(at), usegmt=True)}"',
-        ])  # fmt: skip
 
-
-_KINDS: Final = {"/cdx/search/cdx": "cdx", "/web/timemap/cdx": "cdx"}
 _MEMENTO: Final = re.compile("/web/([0-9]{1,14})id_/(.+)", re.DOTALL)
 
 
@@ -416,13 +368,12 @@ def _asked(handler: Any) -> Asked:
     headers = {name.lower(): value for name, value in handler.headers.items()}
     memento = _MEMENTO.fullmatch(handler.path)
     if memento:
-        url = memento[2]
-        if url.lower().startswith(("http%3a", "https%3a")):  # edgi, clean_memento_url_component
-            url = unquote(url)
-        return Asked("memento", handler.path, {"timestamp": memento[1], "url": url}, headers)
+        params = {"timestamp": memento[1], "url": memento[2]}
+        return Asked("memento", handler.path, params, headers)
     parts = urlsplit(handler.path)
     params = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    return Asked(_KINDS.get(parts.path, "other"), handler.path, params, headers)
+    kind = "cdx" if parts.path == "/cdx/search/cdx" else "other"
+    return Asked(kind, handler.path, params, headers)
 
 
 def cut(connection: socket.socket) -> None:
@@ -443,7 +394,7 @@ def sha1_digest(payload: bytes) -> str:
 
 def limit_above(rows: int) -> Callable[[Asked], bool]:
     """Pick the CDX queries for more than so many rows."""
-    return lambda asked: int(asked.params.get("limit", SERVER_LIMIT)) > rows
+    return lambda asked: int(asked.params["limit"]) > rows
 
 
 def _key_range(params: Mapping[str, str]) -> tuple[str, str]:
@@ -473,30 +424,6 @@ def _json(rows: Sequence[Sequence[str]], resume_key: str) -> bytes:
     if resume_key:
         lines += ["[]", json.dumps([resume_key])]
     return ("[" + ",\n".join(lines) + "]\n").encode()
-
-
-def _blocked_memento(why: str) -> _Answer:
-    if why == ROBOTS:  # 403 in 2016: github.com/mk-pmb/apt-wayback-php, doc/example-responses.md
-        error = why.rpartition("exception.")[2]
-        return _Answer(403, b"", {"Content-Type": "text/html", RUNTIME_ERROR: error})
-    return _Answer(200, EXCLUDED, {"Content-Type": "text/html; charset=utf-8"})
-
-
-def rewritten(body: bytes, at: str, url: str) -> bytes:
-    """A page as the Wayback Machine shows it: links to its own mementos, below a bar of its own.
-
-    After cassette test_get_memento_with_mode.
-    """
-    text = body.decode()
-    for href in re.findall('href="([^"]*)"', text):
-        text = text.replace(f'href="{href}"', f'href="/web/{at}/{urljoin(url, href)}"', 1)
-    bar = (
-        "<!-- BEGIN WAYBACK TOOLBAR INSERT --><a href='/web/'>x</a><a href='https://archive.org/x'>x</a>"
-        f"<a href='/web/{at}*/{url}'>x</a><a href='/web/{at}/http://web.archive.org/screenshot/{url}'>x"
-        "</a><!-- END WAYBACK TOOLBAR INSERT -->"
-    )
-    more = "<a href='https://archive.org/donate'>x</a>"
-    return text.replace("<body>", f"<body>{bar}").replace("</body>", f"{more}</body>").encode()
 
 
 def _time(timestamp: str) -> datetime:

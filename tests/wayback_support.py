@@ -16,7 +16,7 @@ from hacs_crawler.archive.capture import parse_timestamp
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.page import Page, Visit
-from integration_support import ROOT, Crawl, Project
+from integration_support import Crawl, Project
 from state_support import opened
 from wayback_machine import Asked, WaybackMachine, page
 
@@ -40,22 +40,17 @@ class Bootstrap:
 
     def run(
         self,
-        seeds: str | Sequence[str],
+        seeds: str | list[str],
         *arguments: str,
-        stdin: str | None = None,
+        stdin: str = "",
+        status: int = 0,
         **settings: object,
     ) -> Crawl:
-        given = {"stdin": stdin, **self._settings(settings)}
-        seeds = seeds if isinstance(seeds, str) else [*seeds]
-        return self.project.crawl(seeds, *_arguments(arguments), spider="wayback", **given)
+        given = {"stdin": stdin, "status": status, **self._settings(settings)}
+        return self.project.crawl(seeds, *arguments, spider="wayback", **given)
 
-    def start(self, seeds: Sequence[str], *arguments: str, **settings: object) -> forks.Started:
-        file = self.project.folder / "seeds.txt"
-        file.write_text("\n".join(seeds))
-        settings = {"HACS_STATE": self.project.state, **self._settings(settings)}
-        command = ["crawl", "wayback", "-a", f"seeds={file}", *_arguments(arguments)]
-        command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-        return forks.start("scrapy", command, ROOT)
+    def start(self, seeds: list[str], *arguments: str, **settings: object) -> forks.Started:
+        return self.project.start(seeds, *arguments, spider="wayback", **self._settings(settings))
 
     def pages(self) -> dict[str, Page]:
         with opened(self.project.state) as state:
@@ -84,10 +79,6 @@ class Bootstrap:
 
 def described(asked: Asked) -> str:
     return "cdx" if asked.kind == "cdx" else asked.memento
-
-
-def _arguments(arguments: Sequence[str]) -> list[str]:
-    return [part for one in arguments for part in ("-a", one)]
 
 
 Known = dict[str, tuple[bytes, list[int], frozenset[int]]]
@@ -135,8 +126,3 @@ def months(number: int, first_year: int = 2010) -> Iterator[str]:
     """Timestamps a month apart."""
     for index in range(number):
         yield f"{first_year + index // 12}{index % 12 + 1:02}15120000"
-
-
-def errors(crawl: Crawl) -> list[str]:
-    """The log's lines at level ERROR or worse."""
-    return [line for line in crawl.log.splitlines() if " ERROR: " in line or " CRITICAL: " in line]

@@ -39,7 +39,9 @@ class Hostile:
         visits = 0
         with malformed_site(Sizes(links=1_000_000), salt=str(rng.random())) as site:
             for _ in range(2):
-                crawl = project.crawl(site.urls(URLS), "-a", "level=homepage", **PATIENCE)
+                crawl = project.crawl(
+                    site.urls(URLS), "level=homepage", status=None, tracebacks=True, **PATIENCE
+                )
                 visits += crawl.stat("hacs/visits")
                 if crawl.exit_status or "Traceback" in crawl.log:
                     found.append(Fault("else", f"{crawl.exit_status}: {crawl.log[-2000:]}"))

@@ -85,4 +85,4 @@ def test_links_of_a_page_whose_callback_fails_are_recorded(
     any_spider: AnySpider, site: Site
 ) -> None:
     answer(site, "<a href=/one>")
-    assert any_spider.run(FAILS).stat("hacs/visits") == 1
+    assert any_spider.run(FAILS, tracebacks=True).stat("hacs/visits") == 1

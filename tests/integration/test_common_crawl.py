@@ -9,7 +9,6 @@ import pytest
 from common_crawl import GATEWAY_TIMEOUT, SLOW_DOWN, CommonCrawl
 from integration_support import Crawl, Project
 from pywb_archive import Archived
-from wayback_support import errors
 
 pytest.importorskip("warcio")
 
@@ -48,17 +47,17 @@ def run(
     project: Project,
     crawls: CommonCrawl,
     *arguments: str,
-    urls: list[str] | None = None,
+    urls: tuple[str, ...] = (URL,),
+    status: int = 0,
     **more: object,
 ) -> Crawl:
-    archives = json.dumps({"commoncrawl": {**crawls.settings, **more}})
-    options = [part for one in arguments for part in ("-a", one)]
-    return project.crawl(urls or [URL], *options, spider="wayback", HACS_ARCHIVES=archives)
+    settings = {"HACS_ARCHIVES": json.dumps({"commoncrawl": {**crawls.settings, **more}})}
+    return project.crawl([*urls], *arguments, spider="wayback", status=status, **settings)
 
 
 def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonCrawl) -> None:
     crawl = run(project, crawls)
-    assert errors(crawl) == []
+    assert crawl.errors == []
     page = project.page(URL)
     assert list(page.visits) == [T, T + DAY, T + 60 * DAY, T + 62 * DAY]
     assert list(page.update_times) == [T + 60 * DAY]
@@ -70,7 +69,7 @@ def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonC
 
 
 def test_the_list_of_crawls_is_asked_for_once(project: Project, crawls: CommonCrawl) -> None:
-    crawl = run(project, crawls, urls=[f"http://foo{number}.edu/" for number in range(20)])
+    crawl = run(project, crawls, urls=tuple(f"http://foo{number}.edu/" for number in range(20)))
     assert [one.path for one in crawls.asked].count("/collinfo.json") == 1
     assert crawl.stat("hacs/archive/seeds/none") == 20
 
@@ -94,9 +93,8 @@ def test_a_second_run_asks_for_no_record_again(project: Project, crawls: CommonC
 def test_robots_txt_is_obeyed_and_named_unless_the_user_says_otherwise(
     project: Project, crawls: CommonCrawl
 ) -> None:
-    crawl = run(project, crawls, robotstxt_obey=True)
-    assert crawl.exit_status == 1
-    (error,) = errors(crawl)
+    crawl = run(project, crawls, robotstxt_obey=True, status=1)
+    (error,) = crawl.errors
     assert "robots.txt" in error
     assert "CC-MAIN-2023-50-index" in error
     assert crawls.indexes_asked() == []
@@ -109,7 +107,7 @@ def test_slow_down_and_time_outs_are_waited_for_and_pages_below_a_homepage_found
     crawl = run(project, crawls, "level=website")
     assert crawl.stat("hacs/archive/pauses") == 1
     assert crawl.stat("hacs/archive/mementos") == 3
-    assert errors(crawl) == []
+    assert crawl.errors == []
     pages = [project.page(url) for url in (URL, f"{URL}more.html")]
     assert [len(page.visits) for page in pages if page is not None] == [4, 1]
 
@@ -126,8 +124,7 @@ def test_a_server_that_sends_whole_files_is_not_believed(
 
 def test_what_is_no_list_of_crawls_is_named(project: Project, crawls: CommonCrawl) -> None:
     crawls.faults["index"] = [(200, b"<html>It works</html>")] * 3
-    crawl = run(project, crawls)
-    assert crawl.exit_status == 1
-    (error,) = errors(crawl)
+    crawl = run(project, crawls, status=1)
+    (error,) = crawl.errors
     assert "HACS_ARCHIVES, 'commoncrawl'" in error
     assert "collinfo.json" in error

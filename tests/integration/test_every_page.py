@@ -169,12 +169,12 @@ def test_start_requests_go_before_the_revisits_of_their_pages_and_are_answered_a
     site.visited()
     any_spider.days = 2
     site.headers.clear()
-    crawl = any_spider.run(DATED, "-a", "run=2", HACS_REVISIT=9)
+    crawl = any_spider.run(DATED, "run=2", HACS_REVISIT=9)
     asked_by = {one["x-run"] for one in site.headers if "x-run" in one}
     assert sorted(site.visited()) == ["/a", "/first"]
     assert {item["run"] for item in crawl.items} == asked_by == {"2"}
     any_spider.days = 4
-    crawl = any_spider.run(DATED, "-a", "run=3", "-a", "waits=1", HACS_REVISIT=9)
+    crawl = any_spider.run(DATED, "run=3", "waits=1", HACS_REVISIT=9)
     assert sorted(site.visited()) == ["/a", "/a", "/first"]
     assert [item["run"] for item in crawl.items if item["path"] == "/a"] == ["2", "3"]
 

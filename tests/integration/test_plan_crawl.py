@@ -47,7 +47,7 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     with opened(project.state) as state:
         plan = make_plan(state, Config.from_settings(Settings(settings)).ranking, time.time())
         planned = [urlsplit(url).path for url in plan_table(plan, state)["url"]]
-    project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
+    project.crawl("state", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
     assert site.visited() == planned
     assert len(planned) == settings["HACS_BUDGET"]
     assert plan.waiting == 1
@@ -58,8 +58,7 @@ def test_pages_that_cannot_be_visited_cost_one_line(site: Site, project: Project
     bad = [Page(f"ftp://h{number}.edu/") for number in range(50)]
     with opened(project.state) as state:
         state.restore([Page(f"{site.url}/"), *bad])
-    crawl = project.crawl("state", "-a", "level=homepage")
-    assert crawl.exit_status == 0
+    crawl = project.crawl("state", "level=homepage")
     assert site.visited() == ["/"]
     (said,) = (line for line in crawl.log.splitlines() if "ftp:" in line)
     assert "skipped: 50 pages of the state that cannot be visited, such as ftp://h" in said

@@ -43,8 +43,6 @@ def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: 
     site.pages["/jobs"] = (200, {}, f"<html><body>{body}</body></html>".encode())
     given = {"HACS_WATCH": "items", "HACS_WATCH_KEY": "job", **settings}
     found = any_spider.run(code, **given)
-    assert found.exit_status == 0, found.log
-    assert "Traceback" not in found.log
     any_spider.days += 1
     return found
 

@@ -42,8 +42,7 @@ def run_until(bootstrap: Bootstrap, mementos: float, *arguments: str, **settings
     if mementos < math.inf:
         wait_for(lambda: len(bootstrap.archive.asks("memento")) >= mementos, process)
         process.send_signal(signal.SIGKILL)
-    crawl = finish(process)
-    assert crawl.exit_status == (-signal.SIGKILL if mementos < math.inf else 0)
+    finish(process, status=-signal.SIGKILL if mementos < math.inf else 0)
 
 
 def test_killed_again_and_again_it_ends_as_if_undisturbed(
@@ -92,9 +91,7 @@ def test_told_to_stop_during_a_pause_it_ends_quickly_and_cleanly(bootstrap: Boot
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
     assert not asked_again(bootstrap)
-    assert crawl.exit_status == 0
     assert "'finish_reason': 'shutdown'" in crawl.log
-    assert "Traceback" not in crawl.log
 
 
 def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_pace(
@@ -106,9 +103,8 @@ def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_p
     process = bootstrap.start([URL], "level=website", **pace)
     wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 6, process)
     process.send_signal(signal.SIGTERM)
-    crawl = finish(process)
+    finish(process)
     assert len(bootstrap.archive.asks("memento")) < len(visits) / 2
-    assert "Traceback" not in crawl.log
     first, _, _, _, _, sixth, *_ = (one.at for one in bootstrap.archive.asks("memento"))
     assert sixth - first > 0.3
     bootstrap.run([URL], "level=website")

@@ -35,7 +35,7 @@ def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
         project.state = cluster.url
         record(cluster.url, visits_of(urls))
         site.asked = Moments({15: cluster.nodes[1].kill, 40: cluster.nodes[1].start})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        crawl = project.crawl(urls, "level=homepage", **PROMPT)
         cluster.wait_until_ok()
         assert_nothing_is_lost(crawl, cluster.url, urls, visits=2)
     assert "waiting in memory: " in crawl.log
@@ -50,7 +50,7 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
     with redis_cluster(tmp_path, *options, replicas=1) as cluster:
         project.state = cluster.url
         site.asked = Moments({15: cluster.nodes[0].kill})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        crawl = project.crawl(urls, "level=homepage", **PROMPT)
         # the node that HACS_STATE names is gone, others answer for it
         others = f"redis+cluster://127.0.0.1:{cluster.ports[1]}"
         assert_nothing_is_lost(crawl, others, urls)

@@ -49,8 +49,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     urls = fill(site, PAGES)
     settings = {"HACS_NAMESPACE": namespace, "HACS_FLUSH_VISITS": 3}
     killing = kill_at(moment, project.folder)
-    killed = project.crawl(urls, "-a", "level=homepage", **killing, **settings)
-    assert killed.exit_status == -signal.SIGKILL, killed.log[-2_000:]
+    project.crawl(urls, "level=homepage", status=-signal.SIGKILL, **killing, **settings)
     acknowledged = killing["ACKNOWLEDGED"]
     lines = acknowledged.read_text().splitlines() if acknowledged.exists() else []
     said = {line.partition(" ")[0] for line in lines}
@@ -62,8 +61,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     if moment == "closing":
         assert said == set(urls)
     site.visited()
-    again = project.crawl(urls, "-a", "level=homepage", **settings)
-    assert again.exit_status == 0, again.log
+    project.crawl(urls, "level=homepage", **settings)
     assert len(set(site.visited())) == PAGES
     assert len(whole_pages(project.state, namespace)) == PAGES
 
@@ -95,25 +93,23 @@ def job(any_spider: AnySpider, site: Site) -> dict[str, Path]:
 
 def get_killed(any_spider: AnySpider, moment: str, job: dict[str, Path]) -> None:
     killing = kill_at(moment, any_spider.folder)
-    assert any_spider.run(FOLLOWING, **killing, **job).exit_status == -signal.SIGKILL
+    any_spider.run(FOLLOWING, status=-signal.SIGKILL, **killing, **job)
 
 
 def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
     any_spider: AnySpider, site: Site, job: dict[str, Path]
 ) -> None:
-    assert any_spider.run(FOLLOWING, CLOSESPIDER_PAGECOUNT=2, **job).exit_status == 0
+    any_spider.run(FOLLOWING, CLOSESPIDER_PAGECOUNT=2, **job)
     for _ in range(2):
         get_killed(any_spider, "downloading", job)
     uncopied = any_spider.folder / "job" / "hacs.queue" / "x"
     uncopied.symlink_to("nothing")
-    refused = any_spider.run(FOLLOWING, **job)
+    refused = any_spider.run(FOLLOWING, status=1, **job)
     assert "the crawl cannot start: Error: " in refused.log
-    assert (refused.exit_status, refused.log.count("Traceback")) == (1, 0)
     uncopied.unlink()
-    resumed = any_spider.run(FOLLOWING, **job)
-    assert "Traceback" not in resumed.log
+    any_spider.run(FOLLOWING, **job)
     assert set(map("/{}".format, range(60))) <= set(site.visited())
-    assert any_spider.run(FOLLOWING, **job).exit_status == 0
+    any_spider.run(FOLLOWING, **job)
     assert not site.visited()
     assert {path.name for path in (any_spider.folder / "job").iterdir()} == PLAIN_JOB
 
@@ -125,8 +121,7 @@ def test_a_job_that_is_killed_in_its_first_run_begins_again(
     """Scrapy's queues on disk note where they are when they close, so a killed one is empty."""
     get_killed(any_spider, moment, job)
     begun = set(site.visited())
-    again = any_spider.run(FOLLOWING, **job)
-    assert (again.exit_status, again.log.count("Traceback")) == (0, 0)
+    any_spider.run(FOLLOWING, **job)
     assert set(map("/{}".format, range(60))) <= begun | set(site.visited())
 
 
@@ -138,6 +133,5 @@ def test_a_queue_that_a_killed_job_left_cut_costs_no_request(
     queue = any_spider.folder / "job" / "requests.queue" / host
     queue.mkdir(parents=True)
     (queue / "0").touch()  # Scrapy writes nothing into it at first
-    resumed = any_spider.run(FOLLOWING, **job)
-    assert "Traceback" not in resumed.log
+    any_spider.run(FOLLOWING, **job)
     assert len(site.visited()) == 72
