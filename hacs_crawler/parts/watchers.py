@@ -30,6 +30,8 @@ _READ_FROM: Final[dict[str, str]] = {
 class _Watcher(Struct):
     watch: str
     rules: list[int]
+    # The rules of the spider's runs with other settings.
+    former: list[int] = []
 
 
 class Watchers(CrawlPart):
@@ -55,11 +57,12 @@ class Watchers(CrawlPart):
         is_noted = own.watch != "links" or not self._is_ours
         noted = own if is_noted else None
         others = await crawl.state.once(_note, crawl.crawler.spidercls.name, noted)
+        # a page by former rules may be this spider's own; if not, the other spider notices it
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in others.items()
             for fingerprint in watcher.rules
-            if fingerprint not in own.rules
+            if fingerprint not in {*own.rules, *own.former}
         }
         self.unneeded = () if self._others else ("rules",)
 
@@ -137,7 +140,8 @@ class Watchers(CrawlPart):
                 counted(self._without_links, "new page"),
             )
         items = stats.collector.get_value("item_scraped_count")
-        is_quiet = stats.get("visits") > stats.get("first_visits") and not stats.get("updates")
+        baselines = stats.get("first_visits") + stats.get("baselines")
+        is_quiet = stats.get("visits") > baselines and not stats.get("updates")
         if config.watch is None and items and is_quiet and not self._is_ours:
             logger.info(
                 'No page had a new link. To watch the items of this spider, set HACS_WATCH = "items"'
@@ -145,9 +149,12 @@ class Watchers(CrawlPart):
 
 
 def _note(state: State, spider: str, own: _Watcher | None) -> dict[str, _Watcher]:
-    """Write a spider's rules if they changed; return the rules of the others."""
+    """Write a spider's rules if they changed, with its former ones; return the rules of the others."""
     watchers = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
-    if own == watchers.pop(spider, None):
+    before = watchers.pop(spider, None)
+    if own is not None and before is not None:
+        own.former = sorted({*before.rules, *before.former} - {*own.rules})
+    if own == before:
         return watchers
 
     def changed(notes: dict[str, _Watcher] | None) -> object:

@@ -65,6 +65,16 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
             assert {name for name, _ in others} == {"any", "other"}
 
 
+async def test_a_setting_of_two_spiders_may_change(tmp_path: Path) -> None:
+    for spider in (Any_, Other):
+        async with open_crawl(tmp_path, spider, HACS_WATCH="text") as crawl:
+            page = read_by(crawl.config.rules.fingerprint)
+    for _ in range(2):
+        async with open_crawl(tmp_path, Other, HACS_WATCH="css:p") as crawl:
+            crawl.parts.of(Watchers).rules(Response(URL), crawl.config.rules, page)
+            assert crawl.failure is None
+
+
 ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
 
 
@@ -83,6 +93,7 @@ ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
         ("links", 0, 0, 1, {"hacs/bare": 1}, "Nothing is watched on 1 new page without a link"),
         ("links", 0, 0, 1, {**ITEMS, "hacs/first_visits": 2}, ""),
         ("links", 0, 0, 1, {**ITEMS, "hacs/updates": 1}, ""),
+        ("links", 0, 0, 1, {**ITEMS, "hacs/baselines": 1}, ""),
         ("links", 0, 0, 1, {**ITEMS, "item_scraped_count": 0}, ""),
     ],
 )
