@@ -246,3 +246,5 @@ def test_pages_that_a_round_of_shards_does_not_use_are_counted(
         whole.record([Visit(url, NOW - DAY, marks=frozenset({1})) for url in URLS])
     assert hacs("plan", "--shards", "2").exit_code == 0
     assert f"{len(URLS)} pages are known outside of these shards" in caplog.text
+    assert hacs("rank").exit_code == 0
+    assert "has shards, too" not in caplog.text
