@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import Final
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -23,6 +25,7 @@ from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.ranking.demands import demands_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import informed
 from hacs_crawler.state import News, Page, Prediction, Recorded, State, Visit, describe, open_state
@@ -34,6 +37,8 @@ from hacs_crawler.watch import Rules
 logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
+# How many known pages are compared with the patterns of settings that matched none of a run.
+MOST_URLS: Final = 10_000
 
 
 class Crawl:
@@ -232,7 +237,7 @@ class Crawl:
                     self._end_with_error(f"not one page answered: {causes}")
                 await self._sum_up()
                 self.stats.log_if_few_were_pages(self.config.pages)
-                self._log_unmatched()
+                await self._log_unmatched()
             self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
@@ -247,26 +252,28 @@ class Crawl:
                 self.stats.log_pages_known_before(pages, shown)
         self.parts.tell(Part.sum_up)
 
-    def _log_unmatched(self) -> None:
-        """Log patterns in settings that matched no URL of a page, or no link."""
+    async def _log_unmatched(self) -> None:
+        """Log patterns in settings that match no known page, such as another spider's, or no link."""
         stats, ranking, links = self.stats, self.ranking, self.config.link_rules
-        # later runs may request fewer pages, and do not read the links of unchanged pages
-        is_first_run = stats.get("first_visits") + stats.get("baselines")
-        pages = self.config.pages if isinstance(self.config.pages, tuple) else ()
-        patterns = {"HACS_PAGES": pages} if is_first_run else {}
-        # without a budget or threshold, requests from callbacks are not ranked
-        if stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls")):
-            patterns["HACS_WEIGHTS"] = tuple(rule for rule, _ in ranking.weights)
-            patterns["HACS_EVERY"] = tuple(rule for rule, _ in ranking.every)
-        if is_first_run:
-            patterns |= {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
-        no_page = "page of this run, or an earlier pattern matches first"
+        pages = [*self.config.pages] if isinstance(self.config.pages, tuple) else []
+        weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
+        patterns = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced}
+        # later runs do not read the links of unchanged pages
+        if stats.get("first_visits") + stats.get("baselines"):
+            deny, allow = [*links.deny], [*links.allow]
+            patterns |= {"HACS_PAGES": pages, "HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
+        matched = stats.matched | links.matched
+        if any(rule.pattern not in matched for rules in patterns.values() for rule in rules):
+            with suppress(StateError):  # only these log lines need it
+                urls = await self.state.once(lambda state: [*islice(state.urls(), MOST_URLS)])
+                matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
+                matched |= demands_of(urls, ranking.weights, ranking.every)[1]
+        no_page = "known page, or an earlier pattern matches first"
         no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
             self.config.rules is not links
         )
         for name, rules in patterns.items():
-            idle = {rule.pattern for rule in rules} - stats.matched - links.matched
-            if idle:
+            if idle := {rule.pattern for rule in rules} - matched:
                 what = no_link if "LINKS" in name else no_page
                 logger.warning(
                     "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
@@ -281,7 +288,7 @@ class Crawl:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
-            self.stats.count_cause("too many redirects, or a redirect to a URL requested before")
+            self.stats.count_cause("too many redirects, or one to a URL requested or left out")
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:

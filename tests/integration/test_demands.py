@@ -60,6 +60,8 @@ def test_what_a_budget_cannot_keep_and_what_finds_no_page_is_said(
     for seeds in (urls, "state"):
         crawl = project.crawl(seeds, HACS_BUDGET=1, **settings)
         assert crawl.stat("hacs/overdue") == (2 if seeds == urls else 0)
-        assert "HACS_EVERY: '/b/' matches no page" in crawl.log
-        assert "HACS_WEIGHTS: '/c/' matches no page" in crawl.log
+        assert "HACS_EVERY: '/b/' matches no known page" in crawl.log
+        assert "HACS_WEIGHTS: '/c/' matches no known page" in crawl.log
         assert "HACS_BUDGET = 1 keeps them if a run comes at least every" in crawl.log
+    others = project.crawl([f"{site.url}/d.html"], **settings)
+    assert "HACS_EVERY: '/b/' matches no known page" in others.log

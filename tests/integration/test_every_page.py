@@ -336,7 +336,7 @@ def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first
     first, second = (
         any_spider.run(IDLE, HACS_PAGES="/1,/product/", HACS_LINKS_DENY=deny) for _ in range(2)
     )
-    assert "WARNING: HACS_PAGES: '/product/' matches no page" in first.log
+    assert "WARNING: HACS_PAGES: '/product/' matches no known page" in first.log
     assert "WARNING: HACS_LINKS_DENY: '/calendar/' matches no link" in first.log
     assert "matches no" not in second.log
     items = {"HACS_WATCH": "items", "HACS_NAMESPACE": "items", "HACS_LINKS_DENY": "/ad$"}
