@@ -325,7 +325,7 @@ class LinkAdditionsMiddleware:
         """Send the signal of a visit that is recorded."""
         if isinstance(outcome, Outcome):
             outcome.is_recorded = True
-        if recorded.before.churn >= CHURNING:
+        if recorded.before.churn >= CHURNING and not recorded.has_other_rules:
             self._crawl.stats.count_churning(visit.url, is_update=recorded.updated)
         # to send it to nobody takes 20 times as long
         if getReceivers(self._crawler, page_visited):

@@ -380,7 +380,7 @@ def _visits(facts: PageFacts) -> Iterator[str]:
         if at == page.visits[0]:
             what = "first visit"
         elif at in page.baselines:
-            what = "a baseline: the rules for links had changed"
+            what = "a baseline: what is watched had changed"
         yield f"  {minute_text(at)}   {what}"
     if len(visits) > VISITS_SHOWN:
         yield f"  and {len(visits) - VISITS_SHOWN} before (--json has all)"

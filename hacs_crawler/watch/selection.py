@@ -134,8 +134,8 @@ def text_reader() -> Reader:
     try:
         from trafilatura import extract  # noqa: PLC0415 - an extra
     except ImportError as error:
-        what = "with pip install 'hacs-crawler[text]', which"
-        raise NotAllowedError(f"text only {what} brings trafilatura ({error})") from error
+        needed = "installed first: pip install 'hacs-crawler[text]'"
+        raise NotAllowedError(f"{needed} ({error})") from error
 
     # kept while a response is in use: findings are read from the text that was extracted for the marks
     read_before = WeakKeyDictionary[Response, list[str]]()
