@@ -162,9 +162,8 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             elif not is_ending and (run in _asked_to_end or not is_wanted()):
                 is_ending = True  # a second signal would force Scrapy to stop
                 process.terminate()
-        if (process.exitcode or 0) >= 0:
+        if (status := process.exitcode or 0) >= 0:
             break
-    status = process.exitcode or 0
     return Result(status, _last_error(Path(order.log)) if status else "")
 
 

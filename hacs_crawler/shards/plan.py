@@ -20,7 +20,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.shards.joined import JoinedState, open_shards
 from hacs_crawler.shards.lock import shard_lock
-from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds, visited_since
+from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds
 from hacs_crawler.state import Ids, Rows, SetAside, State, shards_of, without_future
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -108,12 +108,12 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
     shards = nullcontext() if joined is None else closing(joined)
     with shards, closing(open_rounds(config, count)) as notes:
         before = notes.read()
+        # a round's visits are told from earlier ones by the second in which it began
+        if before is not None and int(now) <= max(share.ended for share in before.shards):
+            time.sleep(1.0 - now % 1.0)
+            now = config.clock()
         kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0
         if joined is not None:
-            # a round's visits are told from earlier ones by the second in which it began
-            if visited_since(joined, int(now))[0]:
-                time.sleep(1.0 - now % 1.0)
-                now = config.clock()
             joined.refit_prior()
             pages = joined.store.count()
             if quota.budget is not None:

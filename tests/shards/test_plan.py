@@ -122,13 +122,13 @@ def test_no_round_begins_while_a_shard_is_crawled(tmp_path: Path) -> None:
 
 
 def test_a_round_begins_after_the_one_before_and_its_visits(tmp_path: Path) -> None:
-    config = replace(config_of(tmp_path), clock=time.time)
-    ids, rows = pages()
-    rows["last_visit"][0] = time.time()
-    with filled(config.state, ids, rows, "hacs.0-4"):
-        assert plan_round(config, 4)[0].began > rows["last_visit"][0]
-    config = replace(config, clock=lambda: NOW)
+    config = config_of(tmp_path)
     first, second = plan_round(config, 4)[0], plan_round(config, 4)[0]
     assert second.began == first.began + 1
+    ended = second.shards[3].ended = int(time.time())
     with closing(open_rounds(config, 4)) as notes:
-        assert notes.read() == second
+        notes.write(second)
+    third, _ = plan_round(replace(config, clock=time.time), 4)
+    assert third.began > ended
+    with closing(open_rounds(config, 4)) as notes:
+        assert notes.read() == third

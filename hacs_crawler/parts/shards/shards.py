@@ -349,7 +349,8 @@ class Shards(CrawlPart):
         totals["dropped"] = counts["dropped"]  # the next crawl gets these requests again
 
         def counted_in(round_: Round) -> None:
-            round_.shards[self._shard.index].counts = totals
+            share = round_.shards[self._shard.index]
+            share.counts, share.ended = totals, int(self._crawl.clock())
 
         await self._change(counted_in)
 
