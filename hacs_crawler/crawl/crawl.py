@@ -257,18 +257,21 @@ class Crawl:
         stats, ranking, links = self.stats, self.ranking, self.config.link_rules
         pages = [*self.config.pages] if isinstance(self.config.pages, tuple) else []
         weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
-        patterns = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced}
+        # without a budget or threshold, requests from callbacks are not ranked
+        is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
+        patterns = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced} if is_ranked else {}
         # later runs do not read the links of unchanged pages
         if stats.get("first_visits") + stats.get("baselines"):
             deny, allow = [*links.deny], [*links.allow]
             patterns |= {"HACS_PAGES": pages, "HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
-        matched = stats.matched | links.matched
+        matched, kind = stats.matched | links.matched, "page of this run"
         if any(rule.pattern not in matched for rules in patterns.values() for rule in rules):
             with suppress(StateError):  # only these log lines need it
                 urls = await self.state.once(lambda state: [*islice(state.urls(), MOST_URLS)])
                 matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
                 matched |= demands_of(urls, ranking.weights, ranking.every)[1]
-        no_page = "known page, or an earlier pattern matches first"
+                kind = "known page" if len(urls) < MOST_URLS else kind
+        no_page = f"{kind}, or an earlier pattern matches first"
         no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
             self.config.rules is not links
         )

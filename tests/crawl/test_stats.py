@@ -108,9 +108,12 @@ def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
     stats.log_summary()
     assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
     stats.count("list_updates")
+    stats.count_churning("http://a.example/", is_update=True)
     stats.log_summary()
     found = "3 new or changed items on 1 page, and 1 changed list"
-    assert caplog.messages[-1] == f"HACS visited 9 pages: {found}."
+    assert caplog.messages[-2] == f"HACS visited 9 pages: {found}."
+    assert caplog.messages[-1].startswith("1 page seems to show something else at every request")
+    assert caplog.messages[-1].endswith("HACS_WATCH_IGNORE leaves such things out")
 
 
 def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(stats, caplog):
