@@ -13,7 +13,6 @@ The rows name true offsets and lengths in WARC files that warcio wrote.
 
 import json
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -51,7 +50,6 @@ class Asked:
     path: str
     params: Mapping[str, str]
     range: str
-    at: float
 
 
 @dataclass
@@ -93,11 +91,8 @@ class CommonCrawl(LocalServer):
             for record in records:
                 row = _row(record)
                 records.read_to_end(record)
-                if row:
-                    offset, length = records.get_record_offset(), records.get_record_length()
-                    rows.append(
-                        {**row, "length": str(length), "offset": str(offset), "filename": file}
-                    )
+                offset, length = records.get_record_offset(), records.get_record_length()
+                rows.append({**row, "length": str(length), "offset": str(offset), "filename": file})
         times = [response.at for response in responses]
         rows.sort(key=lambda row: (row["urlkey"], row["timestamp"]))
         crawl = _Crawl(name, min(times), max(times), rows, file, path.read_bytes())
@@ -130,10 +125,8 @@ class CommonCrawl(LocalServer):
             return self._data(asked)
         if asked.path == "/collinfo.json":
             return 200, "application/json", json.dumps(self._collinfo(), indent=2).encode()
-        for crawl in self._crawls:
-            if asked.path == f"/{crawl.name}-index":
-                return _index(crawl, asked.params)
-        return 404, "text/html", b"<html>Not Found</html>"
+        (crawl,) = [one for one in self._crawls if asked.path == f"/{one.name}-index"]
+        return _index(crawl, asked.params)
 
     def _collinfo(self) -> list[dict[str, str]]:
         base = f"http://{_INDEX}:{self.port}"
@@ -150,27 +143,23 @@ class CommonCrawl(LocalServer):
         ]
 
     def _data(self, asked: Asked) -> tuple[int, str, bytes]:
-        found = [one.data for one in self._crawls if asked.path == f"/{one.file}"]
-        if not found:
-            return 404, "application/xml", b"<Error><Code>NoSuchKey</Code></Error>"
+        (data,) = [one.data for one in self._crawls if asked.path == f"/{one.file}"]
         part = re.fullmatch(r"bytes=(\d+)-(\d+)", asked.range)
         if part is None or self.ignores_range:
-            return 200, "application/octet-stream", found[0]
+            return 200, "application/octet-stream", data
         first, last = int(part[1]), int(part[2])
-        return 206, "application/octet-stream", found[0][first : last + 1]
+        return 206, "application/octet-stream", data[first : last + 1]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         parts, given = urlsplit(handler.path), handler.headers
         params = {name: values[0] for name, values in parse_qs(parts.query).items()}
         host = given["Host"].partition(":")[0]
-        asked = Asked(host, parts.path, params, given.get("Range", ""), time.monotonic())
+        asked = Asked(host, parts.path, params, given.get("Range", ""))
         status, mime, body = self._answer_to(asked)
         self.send(handler, status, {"Content-Type": mime}, body)
 
 
 def _row(record: Any) -> dict[str, str]:
-    if record.rec_type not in {"response", "revisit"}:
-        return {}
     headers = record.rec_headers
     url = headers.get_header("WARC-Target-URI")
     mime = record.http_headers.get_header("Content-Type").partition(";")[0]

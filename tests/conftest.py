@@ -19,7 +19,7 @@ from twisted.internet import asyncioreactor
 from browser import CHROMIUM
 from hacs_crawler.state import Store, open_store
 from integration_support import ROOT, AnySpider, Project
-from servers import Site, redis_cluster, redis_server
+from servers import RedisCluster, Site, redis_server
 from workers import locked, shared_folder
 
 # How long an example takes says how busy the machine is.
@@ -77,7 +77,7 @@ def redis_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @pytest.fixture(scope="session")
 def cluster_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A node of a Redis Cluster of three."""
-    with redis_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+    with RedisCluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster.ports[0]
 
 

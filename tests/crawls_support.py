@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -18,6 +17,7 @@ from typing import Any
 
 from distributed import Client
 
+from forks import wait_until
 from integration_support import ROOT
 from servers import Site, free_port
 
@@ -197,13 +197,6 @@ class Web:
         for host, processes in by_host.items():
             turns = [process for process, _ in groupby(processes)]
             assert len(turns) == len(set(turns)), f"{host} was asked by turns: {turns}"
-
-
-def wait_until(is_so: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.05)
 
 
 @contextmanager

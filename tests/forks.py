@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -47,6 +48,14 @@ _PRELOADED = (
     *("surt", "twisted.internet.asyncioreactor"),
 )
 """Modules, and packages with their modules."""
+
+
+def wait_until(is_so: Callable[[], object], what: str = "it") -> None:
+    """Return once something is so."""
+    deadline = time.monotonic() + HANG_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"{what} never came"
+        time.sleep(0.01)
 
 
 def run(

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -27,7 +26,7 @@ from typing import Any
 
 import pytest
 
-import forks
+from forks import wait_until
 from servers import free_port
 from wayback_machine import page
 from workers import locked, shared_folder
@@ -66,7 +65,6 @@ class Archived:
     links: Sequence[str] = ()
     body: bytes | None = None
     status: int = 200
-    mime: str = "text/html; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
     revisit: bool = True
 
@@ -96,8 +94,7 @@ def write_warc(path: Path, responses: Iterable[Archived]) -> Path:
 
 def _response_record(writer: Any, response: Archived) -> Any:
     body = response.payload
-    is_chunked = any(name.lower() == "transfer-encoding" for name, _ in response.headers)
-    given = _headers(response, *([] if is_chunked else [("Content-Length", str(len(body)))]))
+    given = _headers(response, ("Content-Length", str(len(body))))
     given |= {"payload": io.BytesIO(body), "length": len(body)}
     return writer.create_warc_record(response.url, "response", **given)
 
@@ -106,7 +103,8 @@ def _headers(response: Archived, *more: tuple[str, str]) -> dict[str, Any]:
     from warcio.statusandheaders import StatusAndHeaders
 
     status = f"{response.status} {HTTPStatus(response.status).phrase}"
-    headers = [("Content-Type", response.mime), *response.headers, *more]
+    html = ("Content-Type", "text/html; charset=utf-8")
+    headers = [html, *response.headers, *more]
     of_http = StatusAndHeaders(status, headers, protocol="HTTP/1.1")
     return {"http_headers": of_http, "warc_headers_dict": {"WARC-Date": _iso(response.at)}}
 
@@ -208,8 +206,8 @@ class PywbArchive:
         mark = f"/collinfo.json?mark={self.name}-{next(self._marks)}-"
         assert _get(self.server.url, mark) == 200
         log = self.server.folder / "pywb.log"
-        while mark not in (read := log.read_text()[self._read_to :]):
-            time.sleep(0.001)
+        wait_until(lambda: mark in log.read_text()[self._read_to :])
+        read = log.read_text()[self._read_to :]
         self._read_to += len(read)
         return re.findall(_REQUEST.format(re.escape(self.name)), read)
 
@@ -241,7 +239,7 @@ def _start(python: Path, folder: Path) -> tuple[str, int]:
             stderr=output,
             start_new_session=True,
         )
-    _wait_until_it_answers(url, process, log)
+    wait_until(lambda: _answers(url, process, log), "an answer of pywb")
     _started.append(process)
     return url, process.pid
 
@@ -250,15 +248,11 @@ _started: list[subprocess.Popen[bytes]] = []
 """Kept: that it still runs when this process forgets it would be a warning."""
 
 
-def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + forks.HANG_SECONDS
-    while True:
-        with suppress(OSError):
-            if _get(url, "/collinfo.json") == 200:
-                return
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"pywb does not answer:\n{log.read_text()[-2000:]}")
-        time.sleep(0.01)
+def _answers(url: str, process: subprocess.Popen[bytes], log: Path) -> bool:
+    assert process.poll() is None, log.read_text()[-2000:]
+    with suppress(OSError):
+        return _get(url, "/collinfo.json") == 200
+    return False
 
 
 def _get(url: str, path: str) -> int:

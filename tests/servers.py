@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -21,7 +21,7 @@ from typing import IO, Any, Self
 import redis
 from redis.crc import key_slot
 
-import forks
+from forks import HANG_SECONDS, wait_until
 
 _PORT_LOCKS: list[IO[str]] = []
 """What keeps other processes from using this one's ports."""
@@ -61,36 +61,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterator[int]:
-    """A redis-server of its own on a free port, stopped afterwards."""
-    process = _started(folder, port := port or free_port(), *options)
-    try:
-        yield port
-    finally:
-        process.terminate()
-        process.wait(forks.HANG_SECONDS)
-
-
-def _started(folder: Path, port: int, *options: str) -> subprocess.Popen[bytes]:
-    """Start a redis-server, and return when it answers."""
-    command = [redis_binary(), "--port", str(port), "--dir", str(folder), "--save", "", *options]
-    with (folder / "redis.log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    deadline = time.monotonic() + forks.HANG_SECONDS
-    with redis.Redis(port=port, socket_timeout=1) as client:
-        while True:
-            try:
-                client.ping()
-            except redis.exceptions.AuthenticationError:
-                break
-            except redis.exceptions.RedisError:
-                if process.poll() is not None or time.monotonic() > deadline:
-                    process.kill()
-                    raise
-                time.sleep(0.01)
-            else:
-                break
-    return process
+def redis_server(folder: Path, *options: str) -> Iterator[int]:
+    """The port of a redis-server of its own, stopped afterwards."""
+    with RedisProcess(folder, *options) as server:
+        yield server.port
 
 
 class RedisProcess:
@@ -114,13 +88,28 @@ class RedisProcess:
         return self._process is not None
 
     def start(self) -> None:
-        options = ("--unixsocket", str(self.socket), *self._options)
-        self._process = _started(self._folder, self.port, *options)
+        """Start the server, and return when it answers."""
+        places = ("--port", str(self.port), "--unixsocket", self.socket, "--dir", self._folder)
+        with (self._folder / "redis.log").open("ab") as log:
+            command = [redis_binary(), *places, "--save", "", *self._options]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until(self._answers, f"an answer of Redis in {self._folder}")
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "redis.log").read_text()
+        with redis.Redis(port=self.port, socket_timeout=1) as client:
+            try:
+                return bool(client.ping())
+            except redis.exceptions.AuthenticationError:
+                return True
+            except redis.exceptions.RedisError:
+                return False
 
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self.status = self._process.wait(forks.HANG_SECONDS)
+            self.status = self._process.wait(HANG_SECONDS)
             self._process = None
 
     def pause(self) -> None:
@@ -133,11 +122,8 @@ class RedisProcess:
 
     def wait_until(self, is_so: Callable[[dict[str, Any]], bool], section: str) -> None:
         """Return when a section of INFO is as wanted."""
-        deadline = time.monotonic() + forks.HANG_SECONDS
         with redis.Redis(port=self.port) as client:
-            while not is_so(client.info(section)):
-                assert time.monotonic() < deadline, client.info(section)
-                time.sleep(0.02)
+            wait_until(lambda: is_so(client.info(section)), section)
 
     def __enter__(self) -> Self:
         self.start()
@@ -155,7 +141,7 @@ class RedisCluster:
 
     SLOTS = 16_384
 
-    def __init__(self, folder: Path, primaries: int, replicas: int, options: Sequence[str]) -> None:
+    def __init__(self, folder: Path, *options: str, primaries: int = 3, replicas: int = 0) -> None:
         options = ("--cluster-enabled", "yes", *options)
         folders = [folder / f"node-{node}" for node in range(primaries + replicas)]
         self.nodes = [RedisProcess(one, *options) for one in folders]
@@ -255,22 +241,13 @@ class RedisCluster:
                 self._wait(number, is_so)
 
     def _wait(self, node: int, is_so: Callable[[int], bool]) -> None:
-        deadline = time.monotonic() + forks.HANG_SECONDS
-        while not is_so(node):
-            assert time.monotonic() < deadline, f"node {node}: {self._facts(node)}"
-            time.sleep(0.02)
+        wait_until(lambda: is_so(node), f"what node {node} was waited for")
 
+    def __enter__(self) -> Self:
+        return self
 
-@contextmanager
-def redis_cluster(
-    folder: Path, *options: str, nodes: int = 3, replicas: int = 0
-) -> Iterator[RedisCluster]:
-    """A Redis Cluster on loopback: `nodes` primaries, the first `replicas` of which have a replica."""
-    cluster = RedisCluster(folder, nodes, replicas, options)
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
 
 def in_background(coroutine: Coroutine[Any, Any, None]) -> asyncio.AbstractEventLoop:

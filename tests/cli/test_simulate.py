@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-import forks
 from cli_support import rows_of
+from forks import HANG_SECONDS, wait_until
 from hacs_crawler.cli.app import app
 from hacs_crawler.lab.simulation.baselines import BASELINES
 
@@ -123,8 +122,8 @@ def long_run(tmp_path: Path):
         start_new_session=True,
     )
     try:
-        wait_until(lambda: len(workers_of(process.pid)) >= min(2, os.cpu_count() or 1), 60)
-        wait_until(lambda: all(sum(one.cpu_times()[:2]) > 2 for one in workers_of(process.pid)), 60)
+        wait_until(lambda: len(workers_of(process.pid)) >= min(2, os.cpu_count() or 1))
+        wait_until(lambda: all(sum(one.cpu_times()[:2]) > 2 for one in workers_of(process.pid)))
         yield process
     finally:
         with suppress(ProcessLookupError):
@@ -139,22 +138,15 @@ def workers_of(pid: int) -> list[psutil.Process]:
     return []
 
 
-def wait_until(condition, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> None:
     workers = workers_of(long_run.pid)
     os.killpg(long_run.pid, signal.SIGINT)
-    stdout, stderr = long_run.communicate(timeout=forks.HANG_SECONDS)
+    stdout, stderr = long_run.communicate(timeout=HANG_SECONDS)
     assert long_run.returncode not in (0, None)
     assert "Traceback" not in stderr
     assert stdout == ""
-    wait_until(lambda: not any(worker.is_running() for worker in workers), 30)
+    wait_until(lambda: not any(worker.is_running() for worker in workers))
     assert not list(tmp_path.iterdir())
 
 

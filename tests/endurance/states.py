@@ -159,7 +159,7 @@ class Replicated(Redis):
 
 class Cluster(State):
     def __init__(self, folder: Path) -> None:
-        self.cluster = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
+        self.cluster = RedisCluster(folder, *DURABLE, "--cluster-node-timeout", "1000", replicas=3)
         self.dead: list[int] = []
         self.address = f"{self.cluster.url}?replicas=1"
 

@@ -9,7 +9,7 @@ from hacs_crawler.shards import shard_lock
 from hacs_crawler.state import shard_of_page
 from integration_support import AnySpider, Project, finish, read_until
 from reliability_support import whole_pages
-from servers import Site, redis_server
+from servers import RedisProcess, Site
 
 HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
 WANDERER = """
@@ -122,15 +122,14 @@ def test_a_crawl_goes_on_when_redis_is_back_and_sends_nothing_meanwhile(
     for leaf in leaves:
         site.set(leaf)
     options = ("--appendonly", "yes", "--appendfsync", "always")
-    with redis_server(tmp_path, *options) as port:
-        state = {"HACS_STATE": f"redis://127.0.0.1:{port}/0", "HACS_SHARD": "0/1"}
-        process = AnySpider(tmp_path, site).start(
-            WANDERER, HACS_PAGES="all", DOWNLOAD_DELAY=0.05, **state
-        )
+    with RedisProcess(tmp_path, *options) as server:
+        settings = {"HACS_STATE": server.url, "HACS_SHARD": "0/1", "HACS_PAGES": "all"}
+        process = AnySpider(tmp_path, site).start(WANDERER, DOWNLOAD_DELAY=0.05, **settings)
         log = read_until(process, "GET", times=10)
-    log += read_until(process, "nothing is sent until the lock is renewed")
-    before = len(site.asked)
-    with redis_server(tmp_path, *options, port=port):
+        server.kill()
+        log += read_until(process, "nothing is sent until the lock is renewed")
+        before = len(site.asked)
+        server.start()
         assert len(site.asked) <= before + 1  # what was under way
         crawl = finish(process, log)
     assert "The lock of shard 0/1 is renewed: the crawl goes on" in crawl.log

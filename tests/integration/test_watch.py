@@ -450,15 +450,7 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
 ) -> None:
     listening = PLAIN.replace(
         "        def parse(",
-        """        @classmethod
-        def from_crawler(cls, crawler, *args, **kwargs):
-            from hacs_crawler.signals import page_visited
-
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.visited, page_visited)
-            return spider
-
-        def visited(self, page, outcome):
+        """        def visited(self, page, outcome):
             new = outcome.status({"job": "B"}) if outcome.gained else "nothing"
             shown = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
             self.logger.info("shown: %s %s +%d -%d %s", *shown)

@@ -11,14 +11,6 @@ PLAIN = """
         paths = ["/jobs"]
         shown = []
 
-        @classmethod
-        def from_crawler(cls, crawler, *args, **kwargs):
-            from hacs_crawler.signals import page_visited
-
-            spider = super().from_crawler(crawler, *args, **kwargs)
-            crawler.signals.connect(spider.visited, page_visited)
-            return spider
-
         def visited(self, page, outcome):
             for item in self.shown:
                 shown = (item["job"], outcome.status(item), outcome.before(item))

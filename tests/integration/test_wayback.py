@@ -60,11 +60,12 @@ def fill(archive: WaybackMachine) -> None:
     for at, kind in zip(months(4), GARBLED_KINDS, strict=True):
         archive.capture(url_of("garbled"), at, f"/{kind}", garbled=kind)
 
-    for name in ("blocked", "excluded"):
+    for name in ("blocked", "excluded", "unread"):
         for at in (T1, T2):
             archive.capture(url_of(name), at, f"/{at}")
     archive.block(url_of("blocked"))
     fail_mementos(archive, url_of("excluded"), EXCLUDED)
+    fail_mementos(archive, url_of("unread"), OWN_PAGE)
 
     for at in months(10):
         archive.capture(url_of("own-page"), at, f"/{at}")
@@ -104,7 +105,7 @@ class World:
 
 NAMES = [
     *("unchanged", "archived-429", "archived-503", "archived-301", "redirected"),
-    *("garbled", "blocked", "excluded", "own-page", "never-archived"),
+    *("garbled", "blocked", "excluded", "unread", "own-page", "never-archived"),
 ]
 
 
@@ -161,7 +162,10 @@ def test_a_blocked_seed_is_reported_and_has_no_page(name: str, world: World) -> 
 def test_what_the_archive_says_in_place_of_a_memento_is_no_page(world: World) -> None:
     page = world.page("own-page")
     assert len(page.visits) == len(page.spells.marks) == 9
-    assert world.crawl.stat("hacs/archive/mementos_failed/error") == 1
+    assert url_of("unread") not in world.pages
+    assert world.item("unread")["status"] == "unread", "a history would have a visit"
+    assert world.crawl.stat("hacs/archive/mementos_failed/error") == 3
+    assert "2 mementos were not shown (no Memento-Datetime: 2" in world.crawl.log
 
 
 def test_several_spellings_of_a_homepage_are_one_seed(world: World) -> None:
@@ -184,11 +188,12 @@ def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
 
 
 def test_the_last_line_sums_up_and_names_the_archival_rate(world: World) -> None:
-    seeds, none, blocked = len(world.seeds) - 2, 1, 2
-    found = seeds - none - blocked
+    seeds, none, blocked, unread = len(world.seeds) - 2, 1, 2, 1
+    found = seeds - none - blocked - unread
     assert (
         f"asked the archive about {seeds} seeds: {found} have a history, {none} have none, "
-        f"{blocked} are blocked (archival rate {100 * found / seeds:.0f} %)"
+        f"{blocked} are blocked (archival rate {100 * found / seeds:.0f} %), "
+        f"{unread} have no readable capture"
     ) in world.crawl.log
     assert world.crawl.stat("hacs/archive/seeds") == seeds
     assert world.crawl.stat("hacs/archive/seeds/history") == found

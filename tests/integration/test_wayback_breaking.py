@@ -3,10 +3,9 @@
 import math
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import forks
+from forks import Started, wait_until
 from hacs_crawler.state.page import Visit
 from integration_support import finish, read_until
 from wayback_machine import WaybackMachine, limit_above
@@ -27,12 +26,14 @@ def fill(archive: WaybackMachine, url: str, number: int) -> list[Visit]:
     return visits
 
 
-def wait_for(condition: Callable[[], bool], process: forks.Started) -> None:
-    deadline = time.monotonic() + forks.HANG_SECONDS
-    while not condition():
+def wait_for_mementos(number: float, bootstrap: Bootstrap, process: Started) -> None:
+    """Return when so many were asked for."""
+
+    def were_asked_for() -> bool:
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+        return len(bootstrap.archive.asks("memento")) >= number
+
+    wait_until(were_asked_for)
 
 
 def run_until(bootstrap: Bootstrap, mementos: float, *arguments: str, **settings: object) -> None:
@@ -40,7 +41,7 @@ def run_until(bootstrap: Bootstrap, mementos: float, *arguments: str, **settings
     bootstrap.forget()
     process = bootstrap.start(SITES, *arguments, **settings)
     if mementos < math.inf:
-        wait_for(lambda: len(bootstrap.archive.asks("memento")) >= mementos, process)
+        wait_for_mementos(mementos, bootstrap, process)
         process.send_signal(signal.SIGKILL)
     finish(process, status=-signal.SIGKILL if mementos < math.inf else 0)
 
@@ -101,7 +102,7 @@ def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_p
     visits = [one for url in pages for one in fill(bootstrap.archive, url, 16)]
     pace = {"mementos_per_minute": 240}
     process = bootstrap.start([URL], "level=website", **pace)
-    wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 6, process)
+    wait_for_mementos(6, bootstrap, process)
     process.send_signal(signal.SIGTERM)
     finish(process)
     assert len(bootstrap.archive.asks("memento")) < len(visits) / 2

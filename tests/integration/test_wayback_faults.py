@@ -185,23 +185,6 @@ def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap)
     assert asked[-1] - asked[-2] > 0.05 * 2**6 - 0.05
 
 
-# What is believed to be a memento, and what is asked for once more
-OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
-
-
-def test_a_seed_of_which_nothing_could_be_recorded_is_not_said_to_have_a_history(
-    bootstrap: Bootstrap,
-) -> None:
-    fill(bootstrap)
-    bootstrap.archive.fail("memento", 200, times=FOR_EVER, body=OWN_PAGE)
-    crawl = bootstrap.run([URL])
-    assert bootstrap.pages() == {}
-    assert "12 mementos were not shown (no Memento-Datetime: 12" in crawl.log
-    assert [item["status"] for item in crawl.items] == ["unread"]
-    assert "0 have a history" in crawl.log
-    assert "(archival rate 0 %), 1 have no readable capture" in crawl.log
-
-
 def test_an_archive_that_names_no_times_is_believed_where_the_digest_is_right(
     bootstrap: Bootstrap,
 ) -> None:

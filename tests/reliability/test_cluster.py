@@ -19,7 +19,7 @@ from reliability_support import (
     record,
     visits_of,
 )
-from servers import Site, redis_cluster
+from servers import RedisCluster, Site
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 URLS = [f"http://example.edu/~{number}/" for number in range(40)]
@@ -31,7 +31,7 @@ def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
     site: Site, project: Project, tmp_path: Path
 ) -> None:
     urls = fill(site)
-    with redis_cluster(tmp_path, *DURABLE) as cluster:
+    with RedisCluster(tmp_path, *DURABLE) as cluster:
         project.state = cluster.url
         record(cluster.url, visits_of(urls))
         site.asked = Moments({15: cluster.nodes[1].kill, 40: cluster.nodes[1].start})
@@ -47,7 +47,7 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
 ) -> None:
     urls = fill(site)
     options = (*DURABLE, "--cluster-node-timeout", "2000")
-    with redis_cluster(tmp_path, *options, replicas=1) as cluster:
+    with RedisCluster(tmp_path, *options, replicas=1) as cluster:
         project.state = cluster.url
         site.asked = Moments({15: cluster.nodes[0].kill})
         crawl = project.crawl(urls, "level=homepage", **PROMPT)
@@ -62,7 +62,7 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
 @pytest.mark.cluster
 def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path) -> None:
     with (
-        redis_cluster(tmp_path, replicas=3) as cluster,
+        RedisCluster(tmp_path, replicas=3) as cluster,
         opened(f"{cluster.url}?replicas=1") as state,
     ):
         assert len(state.record(visits_of(URLS))) == len(URLS)
@@ -73,7 +73,7 @@ def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path
 
 @pytest.mark.cluster
 def test_every_operation_follows_a_slot_to_its_new_node(tmp_path: Path) -> None:
-    with redis_cluster(tmp_path) as cluster:
+    with RedisCluster(tmp_path) as cluster:
         record(cluster.url, visits_of(URLS))
         with opened(cluster.url) as before:
             before.load([page_id_of(URLS[0])])
