@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import inspect
+import logging
 import shutil
 import sys
 import tempfile
@@ -59,6 +60,8 @@ class HacsAddon:
             folder = tempfile.mkdtemp(prefix="hacs-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             settings.set("HACS_STATE", f"sqlite:////{folder.lstrip('/')}/state.db", "cmdline")
+            # what can be said of one page that a command requested is not so of the spider's pages
+            logging.getLogger("hacs_crawler").setLevel(logging.ERROR)
         self._set_scheduler(settings)
         _set_robotstxt(settings)
         _set_browser(settings)
