@@ -200,8 +200,10 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
-        msg = f"there is no state at {path}: check HACS_STATE; a crawl or `hacs import` creates a state"
-        raise HacsError(msg)
+        check = "check HACS_STATE"
+        if not (config.base / "scrapy.cfg").exists():
+            check += " and the folder, which is in no Scrapy project"
+        raise HacsError(f"there is no state at {path}: {check}; a crawl or `hacs import` makes it")
     reads_only = not (writes or creates)
     if config.shards is None and config.shard is None:
         counts = found_shards(config)

@@ -44,7 +44,7 @@ class Watchers(CrawlPart):
         super().__init__(crawl)
         self._others: dict[int, tuple[str, str]] = {}
         self._visits = 0
-        self._without_links = 0
+        self._without_links, self._bare = 0, ""
         self._is_ours = crawl.crawler.spidercls.__module__.startswith("hacs_crawler.")
 
     async def opened(self) -> None:
@@ -89,12 +89,15 @@ class Watchers(CrawlPart):
             recorded.visit.marks is not None and recorded.visit.rules != ONLY_REQUESTS.fingerprint
             for recorded in batch
         )
-        self._without_links += sum(
-            recorded.visit.marks is None
+        bare = [
+            recorded.visit.url
+            for recorded in batch
+            if recorded.visit.marks is None
             and recorded.visit.news is News.SEEN
             and not (recorded.visit.digest or recorded.before.visits)
-            for recorded in batch
-        )
+        ]
+        self._without_links += len(bare)
+        self._bare = self._bare or "".join(bare[:1])
 
     def sum_up(self) -> None:
         """Log why pages are not recorded, or show no watched mark: a setting may be wrong."""
@@ -136,8 +139,10 @@ class Watchers(CrawlPart):
             logger.warning(said, config.watched_as, fields, empty, advice)
         if config.watch is None and self._without_links:
             logger.info(
-                'Nothing is watched on %s without a link: HACS_WATCH = "text" or "css:…" watches words',
+                'Nothing is watched on %s without a link, such as %s: HACS_WATCH = "text" or "css:…" '
+                "watches words",
                 counted(self._without_links, "new page"),
+                self._bare,
             )
         items = stats.collector.get_value("item_scraped_count")
         baselines = stats.get("first_visits") + stats.get("baselines")

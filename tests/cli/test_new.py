@@ -174,7 +174,7 @@ def test_what_has_to_happen_first_is_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert hacs_new(tmp_path).exit_code == 1
-    assert "there is no state at" in caplog.messages[-1]
+    assert "check HACS_STATE and the folder, which is in no Scrapy project" in caplog.messages[-1]
     fill(tmp_path, visits=0)
     assert hacs_new(tmp_path).exit_code == 0
     assert "knows no page yet: `scrapy crawl scholar" in caplog.messages[-1]

@@ -90,7 +90,7 @@ ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
         ("links", 0, 2, 0, {}, ""),
         ("links", 0, 0, 1, ITEMS, "No page had a new link. To watch the items of this spider"),
         ("css:p", 0, 0, 1, ITEMS, ""),
-        ("links", 0, 0, 1, {"hacs/bare": 1}, "Nothing is watched on 1 new page without a link"),
+        ("links", 0, 0, 1, {"hacs/bare": 1}, "on 1 new page without a link, such as http:"),
         ("links", 0, 0, 1, {**ITEMS, "hacs/first_visits": 2}, ""),
         ("links", 0, 0, 1, {**ITEMS, "hacs/updates": 1}, ""),
         ("links", 0, 0, 1, {**ITEMS, "hacs/baselines": 1}, ""),
