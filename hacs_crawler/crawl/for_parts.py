@@ -13,7 +13,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import UNSCHEDULED, second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.scrapy_internals import download, is_closing
+from hacs_crawler.crawl.scrapy_internals import download, is_closing, wake
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Recorded, State
 from hacs_crawler.utils.loop import begin, sleep
@@ -110,6 +110,7 @@ class SecondVisits:
 
         def end(result: object) -> object:
             self.under_way -= 1
+            wake(self._crawl.crawler)  # the crawl may end
             return result
 
         begin(visit_again()).addBoth(end)
