@@ -73,13 +73,13 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
     sentences = []
     if whole > visits:
         sentences.append(
-            f"Visiting in each of the {counted(len(at), 'run')} all pages visited by then would have "
+            f"Visiting in each of the {counted(len(at), 'run')} all pages ranked by then would have "
             f"taken {counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
         )
     if updates:
         sentences.append(
-            f"An update cost {visits / updates:.1f} visits and {size / updates / 1e3:,.1f} kB, first "
-            "visits included."
+            f"An update cost {visits / updates:.1f} ranked visits and {size / updates / 1e3:,.1f} kB, "
+            "first visits included."
         )
     return sentences
 

@@ -205,7 +205,7 @@ def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     runs |= {"updates": [0, 10, 10], "bytes": [9_000, 9_000, 6_000]}
     saved, cost = of_runs(runs)
     assert saved.endswith("would have taken 72 visits: 60 were made, 83% of these.")
-    assert cost == "An update cost 3.0 visits and 1.2 kB, first visits included."
+    assert cost == "An update cost 3.0 ranked visits and 1.2 kB, first visits included."
     assert of_runs({name: values[:1] for name, values in runs.items()}) == []
 
 
