@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -102,34 +101,6 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
     if not updates_a_year:
         assert (rows[0]["model"], rows[0]["theta"], rows[0]["f1"]) == ("HACS", None, None)
         assert rows[-1]["weighted_precision"] is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((*FILES, "--until", "2020-13-01"), "until = '2020-13-01'"),
-        ((*FILES, "--since", "2031-01-01"), "no week to evaluate"),
-        ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
-        ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
-        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set apply to a state"),
-        (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    arguments: tuple[str, ...],
-    message: str,
-    folder: Path,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    for file in folder.glob("*.csv"):
-        shutil.copy(file, tmp_path)
-    done = CliRunner().invoke(app, ["evaluate", *arguments])
-    assert done.exit_code == 1
-    assert done.output == ""
-    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-    assert message in line
-    assert "\n" not in line
 
 
 def test_a_range_before_the_first_capture_of_a_level_is_named(
