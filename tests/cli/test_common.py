@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from cli_support import hacs, record
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.common import complete_setting, opened, project_settings
 from hacs_crawler.cli.output import BROKEN_PIPE_STATUS, writing_to_stdout
@@ -37,6 +38,18 @@ def test_the_state_that_the_settings_name_is_open_until_a_command_ends_or_fails(
     assert Path("kept.db").exists()
     with pytest.raises(StateError):
         state.store.count()
+
+
+@pytest.mark.parametrize("command", ["new", "rank", "report"])
+def test_of_a_state_without_pages_it_is_said_what_to_do(
+    command: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record(tmp_path, [])
+    done = hacs(tmp_path, command)
+    assert (done.exit_code, done.output) == (0, "")
+    (said,) = caplog.messages
+    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits" in said
+    assert not list(tmp_path.glob("*.html"))
 
 
 @pytest.mark.parametrize("error", [HacsError("what is wrong"), ZeroDivisionError()])

@@ -74,15 +74,6 @@ def test_as_many_are_shown_as_the_limit_else_the_budget_else_twenty(tmp_path: Pa
         assert [json.loads(line)["rank"] for line in lines] == list(range(1, expected + 1))
 
 
-def test_of_an_empty_state_it_says_what_to_do(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    fill(tmp_path, [])
-    assert hacs(tmp_path, "rank").stdout == ""
-    (said,) = (record.message for record in caplog.records)
-    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE`" in said
-
-
 def test_a_damaged_page_is_named_and_the_others_are_shown(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -27,16 +27,6 @@ def test_the_report_is_written_into_the_working_folder(
     assert not list(folder.glob(".*.part"))
 
 
-def test_of_a_state_without_pages_no_report_is_written(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (folder / "new").mkdir()
-    record(folder / "new", [])
-    assert hacs(folder / "new", "report").exit_code == 0
-    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits" in caplog.text
-    assert not list(folder.glob("*.html"))
-
-
 def test_it_is_opened_where_that_is_asked_for_and_there_is_a_browser(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

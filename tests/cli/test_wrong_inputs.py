@@ -114,7 +114,7 @@ COMMANDS = {
 """Commands, and what the line has to name."""
 
 READING = (
-    *("rank", "show http://h.edu/", "report -o report.html", "estimate"),
+    *("new", "rank", "show http://h.edu/", "report -o report.html", "estimate"),
     *("export", "export -o backup.jsonl", "experiment export"),
 )
 TYPO = "-s HACS_STATE=sqlite:///{folder}/typo.db"
