@@ -25,11 +25,20 @@ def hacs(folder: Path, *arguments: str, given: str | None = None) -> Result:
     return CliRunner().invoke(app, [*arguments, *options], input=given, env=clock)
 
 
-def hacs_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def hacs_process(
+    folder: Path, *arguments: str, given: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a command as a process of its own whose working folder this is."""
-    done = forks.run("hacs", arguments, folder)
+    done = forks.run("hacs", arguments, folder, given.encode())
     output, errors = done.stdout.decode(), done.stderr.decode()
     return subprocess.CompletedProcess(done.args, done.returncode, output, errors)
+
+
+def said(done: subprocess.CompletedProcess[str], status: int = 0) -> str:
+    """The lines of a command that ended as it should."""
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
 
 
 def opened(folder: Path, namespace: str = "hacs") -> AbstractContextManager[State]:

@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-import forks
+from cli_support import hacs_process as hacs, said
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.page import Visit
@@ -27,17 +26,6 @@ TIMEMAP = """<http://example.edu/~ada/>; rel="original",
 <http://archive.example/web/20210101000000/http://example.edu/~ada/>; rel="last memento";
  datetime="Fri, 01 Jan 2021 00:00:00 GMT"
 """
-
-
-def hacs(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return forks.run("hacs", arguments, folder, given)
-
-
-def said(done: subprocess.CompletedProcess[bytes], status: int = 0) -> str:
-    text = done.stderr.decode()
-    assert done.returncode == status, text
-    assert "Traceback" not in text
-    return text
 
 
 def history() -> list[Visit]:
@@ -104,7 +92,7 @@ def test_a_file_has_the_same_lines_and_replaces_the_one_before(tmp_path: Path) -
     lines = hacs(tmp_path, "export").stdout
     for _ in range(2):
         assert said(hacs(tmp_path, "export", "-o", "pages.jsonl.gz"))
-    assert gzip.decompress((tmp_path / "pages.jsonl.gz").read_bytes()) == lines
+    assert gzip.decompress((tmp_path / "pages.jsonl.gz").read_bytes()) == lines.encode()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".hacs", "pages.jsonl.gz"]
 
 
@@ -154,9 +142,9 @@ def test_damaged_pages_are_left_out_so_that_the_others_can_be_imported(
     fill(ours, [replace(history()[0], url="2ttp://127.0.0.1/")])
     damage(ours, 5)
     done = hacs(ours, "export")
-    assert b"the page 2ttp://127.0.0.1/ cannot be exported: it has no valid URL" in done.stderr
+    assert "the page 2ttp://127.0.0.1/ cannot be exported: it has no valid URL" in done.stderr
     assert "3 pages exported, 2 damaged left out" in said(done, 1)
-    (theirs / "x").write_bytes(done.stdout)
+    (theirs / "x").write_text(done.stdout)
     said(hacs(theirs, "import", "x"))
     assert len(contents_of(theirs)) == 3
 
@@ -166,7 +154,7 @@ def test_of_an_export_with_a_bad_line_the_pages_before_it_are_kept(
 ) -> None:
     ours, theirs = folders
     lines = hacs(ours, "export").stdout.splitlines(keepends=True)
-    (theirs / "x").write_bytes(lines[0] + lines[1] + lines[2].replace(b'"visits"', b'"visit"'))
+    (theirs / "x").write_text(lines[0] + lines[1] + lines[2].replace('"visits"', '"visit"'))
     assert "x, line 3: Object missing required field `visits`" in said(
         hacs(theirs, "import", "x"), 1
     )
