@@ -184,6 +184,7 @@ class CrawlStats:
         self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
+        lists = [visited for visited in updated if visited.visit.rules == ONLY_REQUESTS.fingerprint]
         own = [visited for visited in updated if visited.visit.rules != ONLY_REQUESTS.fingerprint]
         self.recorded += len(seen)
         for name, number in (
@@ -193,7 +194,7 @@ class CrawlStats:
             ("site_updates", sum(visited.updated_site for visited in asked_sites)),
             ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
             ("new_links", sum(len(visited.new_marks) for visited in own)),
-            ("list_updates", len(updated) - len(own)),
+            ("list_updates", sum(visited.updated_site for visited in lists)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
             ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
             ("baselines", sum(visited.has_other_rules for visited in seen)),

@@ -12,6 +12,7 @@ from scrapy.utils.test import get_crawler
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
+from hacs_crawler.watch import ONLY_REQUESTS
 
 
 @pytest.fixture
@@ -118,10 +119,12 @@ def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
 
 def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(stats, caplog):
     seen = recorded(0.5, True)
-    for new_to_site in ({2}, set()):
-        stats.count_recorded([structs.replace(seen, new_to_site=frozenset(new_to_site))], "site")
+    for rules, new_to_site in ((0, {2}), (0, set()), (ONLY_REQUESTS.fingerprint, set())):
+        visit = structs.replace(seen.visit, rules=rules)
+        some = structs.replace(seen, visit=visit, new_to_site=frozenset(new_to_site))
+        stats.count_recorded([some], "site")
     stats.log_summary()
-    assert caplog.messages == ["HACS visited 2 pages: 1 new link on 1 page (1.0 expected)."]
+    assert caplog.messages[0] == "HACS visited 3 pages: 1 new link on 1 page (1.5 expected)."
 
 
 def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
