@@ -139,9 +139,10 @@ class AnySpider:
         tracebacks: bool = False,
         **settings: object,
     ) -> Crawl:
-        """Run a spider, `days` from now; see `Crawl` for its end."""
+        """Run a spider, `days` from now, and the next time a day later; see `Crawl` for its end."""
         command = self._command(code, arguments, settings)
         done = forks.run("scrapy", command, ROOT, environment=self._environment())
+        self.days += 1
         log, output = done.stderr.decode(), done.stdout.decode()
         return Crawl(done.returncode, log, output, status, tracebacks)
 

@@ -59,7 +59,6 @@ def test_a_rejected_answer_is_not_recorded(any_spider: AnySpider, site: Site) ->
     for body in ("<a href=/one>", "<p>Please log in <a href=/lost>", "<a href=/one>"):
         answer(site, body)
         crawl = any_spider.run(REJECTS)
-        any_spider.days += 1
         updates.append((crawl.stat("hacs/visits"), crawl.stat("hacs/updates")))
         if "log in" in body:
             assert crawl.stat("hacs/not_observed/rejected") == 1
@@ -75,7 +74,6 @@ def test_items_of_a_rejected_answer_pass_no_pipeline(
     for name in ("log in", "kettle", "log in", "kettle"):
         answer(site, json.dumps([{"name": name}]), "application/json")
         crawl = any_spider.run(code, HACS_WATCH="items")
-        any_spider.days += 1
         passed.append([item["name"] for item in crawl.items])
         assert crawl.stat("hacs/unread_items") == (name == "log in")
     assert passed == [[], ["kettle"], [], []]

@@ -45,15 +45,13 @@ def price(site: Site, *prices: str, page: str = "/kettle") -> None:
 
 
 def visits(
-    any_spider: AnySpider, site: Site, prices: str, first: int = 0, **settings: object
+    any_spider: AnySpider, site: Site, prices: str, **settings: object
 ) -> list[dict[str, Any]]:
-    """What the spider was told of each day's price, from a day on."""
+    """What the spider was told of each day's price."""
     found = []
-    for day, one in enumerate(prices, first):
+    for one in prices:
         price(site, *one)
-        any_spider.days = day
-        crawl = any_spider.run(SHOP, **settings)
-        found += crawl.items
+        found += any_spider.run(SHOP, **settings).items
     return found
 
 
@@ -73,13 +71,11 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
     settings = {"HACS_WATCH": "css:.price"}
     visits(any_spider, site, "A", **settings)
     price(site)
-    any_spider.days = 1
     blocked = any_spider.run(SHOP, **settings)
     assert blocked.items == [{"reason": "nothing_shown"}]
     assert blocked.stat("hacs/not_observed/nothing_shown") == 1
     assert blocked.stat("hacs/visits") == 0
     assert "HACS_WATCH = 'css:.price': found on none of the pages that answered (1)" in blocked.log
-    any_spider.days = 2
     price(site, "A")
     assert any_spider.run(SHOP, **settings).items[0]["update"] is False
 
@@ -122,7 +118,6 @@ def updates(
         price(site, *one)
         crawl = any_spider.run(code, HACS_WATCH="items", **settings)
         found.append(crawl.stat("hacs/updates"))
-        any_spider.days += 1
     return found
 
 
@@ -157,7 +152,6 @@ def test_a_callback_that_is_cut_short_or_raises_at_once_is_no_observation(
     assert crawl.items == [{"job": "C"}] * (end in BROKEN)
     assert crawl.stat("hacs/not_observed/callback_failed") == 1
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/unfinished")) == (0, 0)
-    any_spider.days += 1
     assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
 
 
@@ -221,18 +215,15 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
     shop_of_lists(site, "kettle", "teapot")
     first = any_spider.run(LISTS, **settings)
     assert (first.stat("hacs/visits"), first.stat("hacs/not_observed")) == (4, 0)
-    any_spider.days = 1
     quiet = any_spider.run(LISTS, **settings)
     assert (quiet.stat("hacs/visits"), quiet.stat("hacs/updates")) == (4, 0)
     shop_of_lists(site, "kettle", "teapot", "urn")
-    any_spider.days = 2
     gained = any_spider.run(LISTS, **settings)
     assert (gained.stat("hacs/visits"), gained.stat("hacs/updates")) == (5, 1)
     assert [(new.kind, new.text, new.url) for new in any_spider.things()] == [
         ("link", "urn", f"{site.url}/urn")
     ]
     site.pages["/urn"] = site.pages["/list"]
-    any_spider.days = 3
     assert any_spider.run(LISTS, **settings).stat("hacs/not_observed/nothing_shown") == 1
 
 
@@ -255,7 +246,7 @@ def test_the_new_entries_of_a_feed_have_their_titles(any_spider: AnySpider, site
     story = (200, {}, b"<html><body>a story</body></html>")
     entry = f"<item><title>Tea\n &amp; milk</title><link>\n{site.url}/tea </link></item>"
     of_atom = "<a:entry><a:title>Urns</a:title><a:link href='/urn'/></a:entry>"
-    for any_spider.days, shown in enumerate(("<item><link>/</link></item>", entry + of_atom)):
+    for shown in ("<item><link>/</link></item>", entry + of_atom):
         feed = f"<rss xmlns:a='http://www.w3.org/2005/Atom'>{shown}</rss>".encode()
         site.pages |= {"/feed": (200, {"Content-Type": "application/rss+xml"}, feed)}
         site.pages |= dict.fromkeys(("/", "/tea", "/urn"), story)
@@ -298,9 +289,7 @@ def shown_by_api(any_spider: AnySpider, site: Site, how: str, *names: str) -> Cr
     }.items():
         kind = {"Content-Type": "application/json"}
         site.pages[path] = (200, kind, json.dumps(answer).encode())
-    crawl = any_spider.run(API, HACS_WATCH="items", ROBOTSTXT_OBEY=False)
-    any_spider.days += 1
-    return crawl
+    return any_spider.run(API, HACS_WATCH="items", ROBOTSTXT_OBEY=False)
 
 
 @pytest.mark.parametrize("how", ["gets", "posts", "pages"])
@@ -341,7 +330,6 @@ def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
     for name in products:
         status, headers, body = site.pages[f"/{name}"]
         site.pages[f"/{name}"] = status, headers, body.replace(b"class=price", b"class=cost")
-    any_spider.days = 1
     crawl = any_spider.run(LISTS, **settings)
     assert "The field 'price' has become empty on 25 of 25 pages" in crawl.log
     assert "HACS_WATCH_IGNORE" not in crawl.log
@@ -360,7 +348,6 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
     def passed(shown: str, **settings: object) -> str:
         price(site, *shown)
         crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE, **settings)
-        any_spider.days += 1
         dropped = crawl.stat("item_dropped_count")
         assert dropped == crawl.stat("hacs/unchanged_items") == len(shown) - len(crawl.items)
         return "".join(sorted(item["job"] for item in crawl.items))
@@ -404,7 +391,6 @@ def test_one_object_yielded_several_times_and_equal_items_are_told_apart(
         site.pages["/rows"] = (200, {}, f"<html><body><ul>{body}</ul></body></html>".encode())
         settings = {"HACS_WATCH": "items", "CONCURRENT_ITEMS": at_once, **PIPELINE}
         crawl = any_spider.run(ONE_OBJECT, **settings)
-        any_spider.days += 1
         assert "does not know" not in crawl.log
         return [item["text"] for item in crawl.items]
 
@@ -464,7 +450,6 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
     for shown in ("A", "B"):
         price(site, shown)
         logs.append(any_spider.run(listening, HACS_WATCH=watch).log)
-        any_spider.days += 1
     assert "shown: /kettle False +0 -0 nothing" in logs[0]
     assert "the visit is recorded: reject the answer in its callback or before" in logs[0]
     expected = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
@@ -493,7 +478,6 @@ def test_an_error_page_with_status_200_is_neither_news_nor_the_end_of_it(
     def crawl(*shown: tuple[str, ...]) -> Crawl:
         for page, texts in enumerate(shown):
             price(site, *texts, page=f"/{page}")
-        any_spider.days += 1
         return any_spider.run(PRODUCTS, HACS_WATCH="items", **PIPELINE, **settings)
 
     own = [(f"jug {page}", "9") for page in range(6)]
@@ -519,7 +503,6 @@ def test_new_pages_whose_items_differ_in_their_address_only_are_new_to_the_site(
     for page in range(6):
         price(site, "jug", "9", page=f"/{page}")
     any_spider.run(PRODUCTS.replace("range(6)", "range(3)"), **settings)
-    any_spider.days += 1
     assert len(any_spider.run(PRODUCTS, **settings).items) == 3
 
 
@@ -536,7 +519,6 @@ def test_what_passes_is_what_was_found_also_of_lists_that_change_as_a_whole(
             ASYNCHRONOUS.replace('["/kettle"]', '["/0", "/1"]'),
             **{"HACS_WATCH": "items", "HACS_UPDATES": updates, **PIPELINE},
         )
-        any_spider.days += 1
         assert "came from answers that are not pages" not in crawl.log
         return "".join(sorted(item["job"] for item in crawl.items))
 
