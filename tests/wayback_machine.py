@@ -158,16 +158,15 @@ class WaybackMachine(LocalServer):
         url: str,
         at: str,
         *links: str,
-        body: bytes | None = None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
         garbled: str = "",
     ) -> str:
-        """Archive a response, a page of these links unless a body is given; return its digest.
+        """Archive a response, a page of these links; return its digest.
 
         `at` has 14 digits. `headers` are the site's own. `garbled` is a key of GARBLED.
         """
-        payload = page(*links) if body is None else body
+        payload = page(*links)
         original = {"Content-Type": "text/html", **(headers or {})}
         digest = sha1_digest(payload)
         self._add(url, at, "text/html", str(status), digest, str(len(payload)))

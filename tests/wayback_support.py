@@ -62,7 +62,8 @@ class Bootstrap:
 
     def asked(self) -> list[str]:
         """What was asked for since the last call, but for robots.txt: "cdx" or a memento."""
-        return [described(one) for one in self.forget() if one.kind != "other"]
+        asked = (one for one in self.forget() if one.kind != "other")
+        return ["cdx" if one.kind == "cdx" else one.memento for one in asked]
 
     def forget(self) -> list[Asked]:
         asked = self.archive.asked.copy()
@@ -75,10 +76,6 @@ class Bootstrap:
         of_archive = {name: value for name, value in given.items() if name.islower()}
         settings = {name: value for name, value in given.items() if not name.islower()}
         return {"HACS_ARCHIVES": json.dumps({**QUICK, **urls, **of_archive}), **settings}
-
-
-def described(asked: Asked) -> str:
-    return "cdx" if asked.kind == "cdx" else asked.memento
 
 
 Known = dict[str, tuple[bytes, list[int], frozenset[int]]]
@@ -122,7 +119,7 @@ def second(at: str) -> int:
     return parse_timestamp(at)
 
 
-def months(number: int, first_year: int = 2010) -> Iterator[str]:
+def months(number: int) -> Iterator[str]:
     """Timestamps a month apart."""
     for index in range(number):
-        yield f"{first_year + index // 12}{index % 12 + 1:02}15120000"
+        yield f"{2010 + index // 12}{index % 12 + 1:02}15120000"

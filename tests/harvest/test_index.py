@@ -41,13 +41,12 @@ class Server:
         return IndexAnswer([("edu,foo)/", rows)], len(rows), key, Cleaning())
 
 
-def read_all(server: Server, todo: list[Span] | None = None, **facts: bool) -> list[int]:
+def read_all(server: Server, *, has_subpages: bool = False) -> list[int]:
     """Read on until nothing is left to do; return the seconds of all captures that came."""
 
     async def read() -> list[int]:
-        site = Site(URL, has_subpages=facts.get("has_subpages", False))
-        reader = IndexReader(server, site)
-        left, found = todo or [Span(0, LAST)], []
+        reader = IndexReader(server, Site(URL, has_subpages=has_subpages))
+        left, found = [Span(0, LAST)], []
         while left:
             answer, left = await reader.read(left)
             found += [one.at for _, rows in answer.pages for one in rows]

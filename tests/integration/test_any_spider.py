@@ -142,10 +142,13 @@ def test_all_sitemaps_of_an_index_are_read_before_their_pages_compete_for_the_bu
     assert {*site.visited()} == {"/index.xml", *parts, "/4", "/5", "/6", "/7"}
 
 
-def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
+def test_a_project_that_switches_something_of_it_off_is_told_and_still_recorded(
     any_spider: AnySpider, site: Site
 ) -> None:
-    crawl = any_spider.run(START_URLS, SCHEDULER="scrapy.core.scheduler.Scheduler")
+    off = '{"hacs_crawler.middlewares.downloads.PageMemoryMiddleware": null}'
+    settings = {"SCHEDULER": "scrapy.core.scheduler.Scheduler", "DOWNLOADER_MIDDLEWARES": off}
+    crawl = any_spider.run(START_URLS, **settings)
+    assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
     assert "SCHEDULER is set to scrapy.core.scheduler.Scheduler" in crawl.log
     assert "HACS_INNER_SCHEDULER" in crawl.log
     assert crawl.stat("hacs/visits") == 4
@@ -169,14 +172,6 @@ def test_a_class_of_the_project_that_cannot_be_made_is_shown_by_one_traceback(
     assert crawl.log.count("Traceback") - others == 1
     assert f"ERROR: the crawl cannot start: {said}" in crawl.log
     assert "HACS_INNER_SCHEDULER" not in crawl.log
-
-
-def test_a_middleware_that_is_switched_off_is_pointed_out(
-    any_spider: AnySpider, site: Site
-) -> None:
-    name = "hacs_crawler.middlewares.downloads.PageMemoryMiddleware"
-    crawl = any_spider.run(START_URLS, DOWNLOADER_MIDDLEWARES=f'{{"{name}": null}}')
-    assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
 
 
 @pytest.mark.usefixtures("ranked")

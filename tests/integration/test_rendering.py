@@ -92,9 +92,9 @@ class Runs(AnySpider):
         with self._store() as store:
             return decoded(PageRendering, store.annotations(PageRendering.KIND, [key]).get(key))
 
-    def set_marks(self, *paths: str, visits: int = 0) -> None:
+    def set_marks(self, *paths: str) -> None:
         """Mark pages that nothing is known of as such that need a browser."""
-        mark = msgpack.encode(PageRendering(Verdict.BROWSER, visits=visits))
+        mark = msgpack.encode(PageRendering(Verdict.BROWSER))
         with self._store() as store:
             marks = [Annotation(page_id_of(self._site.url + path), b"", mark) for path in paths]
             assert not store.annotate(PageRendering.KIND, marks)

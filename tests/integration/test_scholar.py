@@ -11,12 +11,16 @@ from reliability_support import opened
 from servers import Site
 
 
-def test_the_first_crawl_visits_every_homepage_and_its_site(site: Site, project: Project) -> None:
+def test_the_first_crawl_visits_every_homepage_and_its_site_and_writes_metrics(
+    site: Site, project: Project
+) -> None:
     site.set("/~ada/", "pubs/", "/~bob/", "http://127.0.0.1:1/elsewhere")
     site.set("/~ada/pubs/", "deep/er.html")
     site.set("/~ada/pubs/deep/er.html", "too-deep.html")
-    crawl = project.crawl([f"{site.url}/~ada/"])
+    file = project.folder / "hacs.prom"
+    crawl = project.crawl([f"{site.url}/~ada/"], HACS_METRICS=file)
     assert site.visited() == ["/~ada/", "/~ada/pubs/", "/~ada/pubs/deep/er.html"]
+    assert 'hacs_visits{spider="scholar"} 3.0' in file.read_text().splitlines()
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/first_visits")) == (3, 3)
     assert crawl.stat("hacs/updates") == 0
 
@@ -211,12 +215,3 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     assert len(page.spells.marks) == 3
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
     assert project.crawl([home], "level=homepage").stat("hacs/updates") == 1
-
-
-def test_metrics_are_written_to_a_file_when_the_crawl_ends(
-    site: Site, project: Project, tmp_path: Path
-) -> None:
-    site.set("/~ada/")
-    project.crawl([f"{site.url}/~ada/"], HACS_METRICS=f"{tmp_path}/hacs.prom")
-    lines = (tmp_path / "hacs.prom").read_text().splitlines()
-    assert 'hacs_visits{spider="scholar"} 1.0' in lines
