@@ -189,7 +189,9 @@ def test_what_has_to_happen_first_is_one_line(
     assert caplog.messages[-1] == "nothing new was found since 7d"
     hacs_new(tmp_path)  # as after an import
     assert "imported pages come without" in caplog.messages[-1]
-    assert len(caplog.messages) == 5
+    hacs_new(tmp_path, "-s", "HACS_UPDATES=any-change")
+    assert caplog.messages[-1] == "nothing new was found yet; what is only gone is not shown"
+    assert len(caplog.messages) == 6
 
 
 def test_an_empty_feed_is_valid(tmp_path: Path) -> None:
