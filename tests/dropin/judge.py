@@ -23,6 +23,8 @@ from dropin.site import Asked, JudgedSite
 PROJECT = Path(__file__).parent / "project"
 ONE_LINE = 'ADDONS["hacs_crawler.addon.HacsAddon"] = 500\n'
 ROUNDS = 3
+LONGEST_SECONDS = 300.0
+"""A guard, and no measure."""
 JOB = "job"
 """The JOBDIR of the spiders that have one: each round is a job of its own."""
 BATCH = Path(__file__).parent / "batch.py"
@@ -85,18 +87,18 @@ class Ran:
     log: str
 
 
-def run_all(case: Case, site: JudgedSite, folder: Path, timeout: float, settings: str) -> list[Ran]:
+def run_all(case: Case, site: JudgedSite, folder: Path, settings: str) -> list[Ran]:
     """Run all rounds, each command as a process; these lines are added to the project's settings."""
     _make(folder, settings)
     ran = []
     for _ in range(ROUNDS):
         shutil.rmtree(folder / JOB, ignore_errors=True)
-        ran += [_run(command, site, folder, timeout) for command in case.commands]
+        ran += [_run(command, site, folder) for command in case.commands]
     return ran
 
 
 def run_together(
-    cases: Mapping[str, Case], site: JudgedSite, folder: Path, timeout: float, settings: str
+    cases: Mapping[str, Case], site: JudgedSite, folder: Path, settings: str
 ) -> dict[str, list[Ran]]:
     """Run all rounds of many spiders: one process runs each of them once, the next once more."""
     ran: dict[str, list[Ran]] = {name: [] for name in cases}
@@ -112,8 +114,7 @@ def run_together(
                 if number < len(case.commands)
             }
             while waiting:  # again where one hangs
-                ended = _run_batch(waiting, site, folder, timeout)
-                for name, one in ended.items():
+                for name, one in _run_batch(waiting, site, folder).items():
                     ran[name].append(one)
                     del waiting[name]
     return ran
@@ -125,22 +126,20 @@ def _make(folder: Path, settings: str) -> None:
         file.write(settings)
 
 
-def _run(command: Command, site: JudgedSite, folder: Path, timeout: float) -> Ran:
+def _run(command: Command, site: JudgedSite, folder: Path) -> Ran:
     (folder / TOLD).unlink(missing_ok=True)
     site.take_asked()
     program, *arguments = (part.replace("SITE", site.url) for part in command)
     environment = _environment(site) | {"JUDGED_FILE": str(folder / TOLD)}
-    done = forks.run(program, arguments, folder, environment=environment, timeout=timeout)
+    done = forks.run(program, arguments, folder, environment=environment, timeout=LONGEST_SECONDS)
     log = done.stderr.decode()
     if done.returncode == KILLED:
-        log += f"\nkilled after {timeout:g} s\n"
+        log += f"\nkilled after {LONGEST_SECONDS:g} s\n"
     output = done.stdout.decode()
     return _ran(site, folder, done.returncode, log, output, site.take_asked())
 
 
-def _run_batch(
-    arguments: Mapping[str, Command], site: JudgedSite, folder: Path, timeout: float
-) -> dict[str, Ran]:
+def _run_batch(arguments: Mapping[str, Command], site: JudgedSite, folder: Path) -> dict[str, Ran]:
     """Run spiders until one hangs; return those that ended, and it."""
     for name in arguments:
         for file in (TOLD, "asked", "log", "output", "status"):
@@ -150,7 +149,7 @@ def _run_batch(
         "".join(f"{json.dumps([str(folder / name), *arguments[name]])}\n" for name in arguments)
     )
     site.take_asked()
-    command = [str(BATCH), str(jobs), str(round(timeout))]
+    command = [str(BATCH), str(jobs), str(round(LONGEST_SECONDS))]
     first, environment = folder / next(iter(arguments)), _environment(site)
     done = forks.run("python", command, first, environment=environment, timeout=3600)
     ended = {}
@@ -191,9 +190,17 @@ def _ran(
     seen = Seen(
         exit_statuses=[status],
         requests=[_request(one) for one in asked],
-        items=without_site(_item(item) for crawl in crawls for item in crawl["items"]),
+        items=without_site(
+            json.dumps(_without_hacs(item), sort_keys=True)
+            for crawl in crawls
+            for item in crawl["items"]
+        ),
         reasons=[str(crawl["reason"]) for crawl in crawls],
-        logged=[_logged(*found) for found in LOGGED.findall(log) if found[0] != DOWNLOADS],
+        logged=[
+            f"{level} of {'hacs_crawler' if logger.startswith('hacs_crawler.') else logger}"
+            for logger, level in LOGGED.findall(log)
+            if logger != DOWNLOADS
+        ],
         stats=without_site(
             f"{name}: {value}"
             for crawl in crawls
@@ -205,18 +212,10 @@ def _ran(
     return Ran(seen, [crawl["stats"] for crawl in crawls], log)
 
 
-def _logged(logger: str, level: str) -> str:
-    return f"{level} of {'hacs_crawler' if logger.startswith('hacs_crawler.') else logger}"
-
-
 def _request(asked: Asked) -> str:
     headers = [f"{name}: {value}" for name, value in asked.headers if name not in ALWAYS_SENT]
     parts = (asked.method, asked.url, *headers, asked.body)
     return " | ".join(part for part in parts if part)
-
-
-def _item(item: Any) -> str:
-    return json.dumps(_without_hacs(item), sort_keys=True)
 
 
 def _without_hacs(item: Any) -> Any:
@@ -281,17 +280,11 @@ def added_up(ran: Sequence[Ran], case: Case) -> list[Seen]:
     return [sum(seen[at : at + length], Seen()) for at in range(0, len(seen), length)]
 
 
-def judge(
-    case: Case, site: JudgedSite, folder: Path, timeout: float, recorded: Sequence[str] = ()
-) -> None:
+def judge(case: Case, site: JudgedSite, folder: Path) -> None:
     """Fail where the add-on changes anything, or where either run hangs."""
-    settings = case.settings + case.settings_with + ONE_LINE
-    ran = run_all(case, site, folder / "addon", timeout, settings)
-    compare(ran, lambda: _run_plain(case, site, folder / "plain", timeout), case, recorded)
-
-
-def _run_plain(case: Case, site: JudgedSite, folder: Path, timeout: float) -> list[Ran]:
-    return run_all(case, site, folder, timeout, case.settings + case.settings_without)
+    with_it, without = case.settings_with + ONE_LINE, case.settings_without
+    ran = run_all(case, site, folder / "addon", case.settings + with_it)
+    compare(ran, lambda: run_all(case, site, folder / "plain", case.settings + without), case, ())
 
 
 def compare(

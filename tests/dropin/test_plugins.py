@@ -10,8 +10,6 @@ from browser import CHROMIUM, needs_chromium
 from dropin.judge import Case, judge
 from dropin.site import JudgedSite
 
-LONGEST_SECONDS = 300.0
-"""A guard, and no measure."""
 REDIS = (
     'SCHEDULER_FLUSH_ON_START = True\nDUPEFILTER_CLASS = "scrapy_redis.dupefilter.RFPDupeFilter"\n'
 )
@@ -57,7 +55,7 @@ def test_a_plugin_does_what_it_did(
     package: str, case: Case, judged_site: JudgedSite, tmp_path: Path
 ) -> None:
     pytest.importorskip(package)
-    judge(case, judged_site, tmp_path, LONGEST_SECONDS)
+    judge(case, judged_site, tmp_path)
 
 
 @pytest.mark.parametrize("spider", ["shares-its-queue", "reads-seeds-from-redis"])
@@ -73,4 +71,4 @@ def test_scrapy_redis_does_what_it_did_as_inner_scheduler_or_kept_as_the_schedul
         settings_with=plain if is_kept else inner,
         warnings_of_ours=int(is_kept),
     )
-    judge(judged, judged_site, tmp_path, LONGEST_SECONDS)
+    judge(judged, judged_site, tmp_path)

@@ -21,9 +21,6 @@ from dropin.record import recorded
 from dropin.site import JudgedSite
 from workers import locked, shared_folder
 
-LONGEST_SECONDS = 300.0
-"""A guard, and no measure."""
-
 SELECT = "-s TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor"
 NEEDS_REACTOR = """'DOWNLOADER_MIDDLEWARES={"judged.needs_reactor.NeedsReactor": 543}'"""
 COMMANDS = {
@@ -106,10 +103,8 @@ def run(
     """Run rows, and so many in one process as can."""
     if MODULES.get(names[0]):
         cases = {name: CASES[name] for name in names}
-        return run_together(cases, site, folder, LONGEST_SECONDS, settings)
-    return {
-        name: run_all(CASES[name], site, folder / name, LONGEST_SECONDS, settings) for name in names
-    }
+        return run_together(cases, site, folder, settings)
+    return {name: run_all(CASES[name], site, folder / name, settings) for name in names}
 
 
 @pytest.fixture

@@ -39,6 +39,12 @@ def facts(response: Response) -> dict[str, Any]:
     }
 
 
+def follows(self: Any, response: Response) -> Iterator[Any]:
+    """A callback that tells of its response and follows its links."""
+    yield facts(response)
+    yield from response.follow_all(css="a", errback=self.failed)
+
+
 class Judged:
     """Mixed into a spider, makes it a row."""
 

@@ -1,10 +1,8 @@
 """spidermon: monitors that look at the stats when a spider has closed."""
 
-from typing import Any
-
 from spidermon import Monitor, MonitorSuite, monitors
 
-from ..base import Row, facts, urls
+from ..base import Row, follows, urls
 
 
 @monitors.name("what a crawl brought")
@@ -33,7 +31,4 @@ class IsMonitored(Row):
         "SPIDERMON_SPIDER_CLOSE_MONITORS": ["judged.plugins.spidermon.Suite"],
     }
     start_urls = urls("/1", "/2", "/links?to=/a")
-
-    def parse(self, response: Any) -> Any:
-        yield facts(response)
-        yield from response.follow_all(css="a", errback=self.failed)
+    parse = follows

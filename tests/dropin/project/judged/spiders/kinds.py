@@ -8,7 +8,7 @@ from scrapy.exceptions import DropItem
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, XMLFeedSpider
 
-from ..base import Judged, Row, facts, url, urls
+from ..base import Judged, Row, facts, follows, url, urls
 
 
 class FollowsRules(Judged, CrawlSpider):
@@ -169,10 +169,7 @@ class ChangesOutput:
 class MiddlewareChangesOutput(Row):
     custom_settings = {"SPIDER_MIDDLEWARES": {ChangesOutput: 20}}
     start_urls = urls("/links?to=/a&to=/b", "/1")
-
-    def parse(self, response: Any) -> Any:
-        yield facts(response)
-        yield from response.follow_all(css="a", errback=self.failed)
+    parse = follows
 
 
 class KeepsState(Row):

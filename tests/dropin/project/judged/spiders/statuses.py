@@ -9,7 +9,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import HtmlResponse
 
-from ..base import FIVE, Row, facts, rows, through, url, urls
+from ..base import FIVE, Row, facts, follows, rows, through, url, urls
 
 
 class RetryAfterOfOneHost(Row):
@@ -148,10 +148,7 @@ class CachesPages(Row):
     custom_settings = {"HTTPCACHE_ENABLED": True}
     start_urls = urls("/links?to=/a&to=/b", "/1", "/status/404", "/redirect?to=/2")
     runs = ((), ())
-
-    def parse(self, response: Any) -> Any:
-        yield facts(response)
-        yield from response.follow_all(css="a", errback=self.failed)
+    parse = follows
 
 
 class CachesAsServersSay(CachesPages):
