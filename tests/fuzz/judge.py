@@ -1,13 +1,17 @@
 """Plays a scenario, says what does not hold of it, and makes it smaller."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 from scrapy.settings import Settings
 
+from fuzz.forked import LONGEST_SECONDS, Forks
 from fuzz.invariants import COMPARED, INVARIANTS, is_comparable
-from fuzz.player import play
 from fuzz.scenario import Scenario
 from fuzz.seen import Run
 from hacs_crawler.config import Config
@@ -24,7 +28,7 @@ def faults(scenario: Scenario, redis: str = "") -> list[str]:
         Config.from_settings(Settings(scenario.settings))
     except ConfigError:
         return []
-    seen = play(scenario, redis, addon=True)
+    seen = _played(scenario, redis, addon=True)
     if isinstance(seen, str):
         return [f"the_crawl_ends: {seen}"]
     runs = [Run(scenario, one) for one in seen]
@@ -32,10 +36,27 @@ def faults(scenario: Scenario, redis: str = "") -> list[str]:
     has_traceback = any("Traceback" in line for run in runs for line in run.log())
     if found or not (has_traceback or is_comparable(runs[0])):
         return found
-    seen = play(scenario, redis, addon=False)
+    seen = _played(scenario, redis, addon=False)
     if isinstance(seen, str):
         return [f"without the add-on: {seen}"]
     return _broken(COMPARED, zip(runs, (Run(scenario, one) for one in seen), strict=True))
+
+
+def _played(scenario: Scenario, redis: str, *, addon: bool) -> list[dict[str, Any]] | str:
+    """Return what was seen on each day, or the log where the process did not come to its end."""
+    forks = _forks()
+    with TemporaryDirectory(prefix="hacs-fuzz-", ignore_cleanup_errors=True) as folder:
+        forks.begin(scenario, folder, redis, addon)
+        if forks.end() == 0:
+            runs: list[dict[str, Any]] = json.loads(Path(folder, "seen").read_text())
+            return runs
+        log = Path(folder, "log").read_text().replace("\0", "\n")
+        return f"it did not end within {LONGEST_SECONDS} s:\n{log[-3000:]}"
+
+
+@cache
+def _forks() -> Forks:
+    return Forks("fuzz.worker")
 
 
 def _broken(

@@ -1,22 +1,15 @@
-"""Plays scenarios, each in a process that is forked from this one, and writes what was seen into a file.
-
-Its clock runs fast (`clock.run_fast`) before this is imported.
-"""
+"""Plays a scenario in a process of its own (`fuzz.forked`), and writes what was seen into a file."""
 
 import asyncio
 import gc
 import json
 import logging
 import os
-import signal
-import sys
 import traceback
 import warnings
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -43,27 +36,11 @@ SETTINGS = {
     "WARN_ON_GENERATOR_RETURN_VALUE": False,
 }
 LOG = Path("log")
-import_module("forks").preload()  # no part of what is checked for types
-gc.freeze()
 
 
-def main() -> None:
-    """Read a line of JSON for each scenario; answer with how its process ended."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a spider prints is no answer
-    for line in sys.stdin:
-        process = os.fork()
-        if not process:
-            scenario, folder, redis, addon, seconds = json.loads(line)
-            signal.alarm(seconds)
-            os.chdir(folder)
-            _play(msgspec.convert(scenario, Scenario), redis, addon=addon)
-            return
-        print(os.waitpid(process, 0)[1], file=answers, flush=True)
-
-
-def _play(scenario: Scenario, redis: str, *, addon: bool) -> None:
-    """Crawl on each of the scenario's days; where it cannot, the log says why, and the process fails."""
+def play(scenario: Scenario, folder: str, redis: str, addon: bool) -> bool:
+    """Crawl on each of the scenario's days; where it cannot, the log says why, and True is returned."""
+    os.chdir(folder)
     _write_log()
     loop = clock.fast_loop()
     reactor: Any = AsyncioSelectorReactor(loop)
@@ -81,7 +58,7 @@ def _play(scenario: Scenario, redis: str, *, addon: bool) -> None:
     crawling: list[Any] = []
     reactor.callWhenRunning(lambda: crawling.append(loop.create_task(crawl())))
     reactor.run()
-    sys.exit(not Path("seen").exists())
+    return not Path("seen").exists()
 
 
 def _write_log() -> None:
