@@ -1,6 +1,6 @@
 """States of random ranking rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.demands import nothing_asked
+from hacs_crawler.ranking.instant import Hubs, Tier
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates
 from hacs_crawler.state import ROW, Estimation, Ids, Page, Rows, State, StateArguments, open_state
@@ -81,6 +82,14 @@ def filled(
     with closing(open_state(*arguments)) as state:
         fill(state, ids, rows)
         yield arguments, state
+
+
+def hubs_of(*values: float, days: Sequence[float] = ()) -> Hubs:
+    """Hubs by what a visit is worth, and by the days since the last one."""
+    number, ones = len(values), np.ones(len(values))
+    urls = tuple(f"http://h{one}.example/" for one in range(number))
+    tier = Tier(urls, np.arange(number), ones, ones, ones, ones)
+    return Hubs(tier, np.array(values), np.array(days or ones))
 
 
 def candidates_of(number: int, seed: int = 0, **columns: Any) -> Candidates:

@@ -110,18 +110,6 @@ def test_every_page_gets_what_the_definitions_say(
     ]
 
 
-@given(pages, sibling_correlations)
-def test_sites_looked_at_apart_get_the_very_same(
-    found: list[tuple[int, float, float, float, float]], sibling_correlation: float
-) -> None:
-    together = evidence(*found, sibling_correlation=sibling_correlation)
-    for site in range(4):
-        apart = evidence(
-            *(page for page in found if page[0] == site), sibling_correlation=sibling_correlation
-        )
-        assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 8))
 def test_what_some_pages_are_told_is_what_they_are_told_among_all(seed: int, sites: int) -> None:
     rng = np.random.default_rng(seed)

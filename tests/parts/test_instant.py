@@ -12,9 +12,9 @@ from hacs_crawler.model import update_index
 from hacs_crawler.parts import instant
 from hacs_crawler.parts.instant import MOST_SHARE, InstantTier
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.instant import Hubs, Tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
+from row_states import hubs_of
 
 COUNTED = {"instant/rounds": 3, "instant/visits": 7, "instant/updates": 2, "instant/new_links": 1}
 
@@ -34,15 +34,9 @@ def tier_of(timers: Timers, budget: int | None) -> InstantTier:
     return tier
 
 
-def hubs(*values: float) -> Hubs:
-    ones = np.ones(len(values))
-    urls = tuple(f"http://h{place}.example/" for place in range(len(values)))
-    return Hubs(Tier(urls, np.arange(len(values)), *[ones] * 4), np.array(values), ones)
-
-
 def round_of(tier: InstantTier, *values: float) -> list[int]:
     """Begin a round; the numbers of the hubs visited, all of which answer."""
-    urls = tier.round(hubs(*values))
+    urls = tier.round(hubs_of(*values))
     for url in urls:
         tier.on_answer(url)
     return [int(url[len("http://h")]) for url in urls]
@@ -65,12 +59,12 @@ def test_without_a_budget_visits_cost_nothing(timers: Timers) -> None:
 
 def test_a_hub_that_has_not_answered_yet_is_not_asked_again(timers: Timers) -> None:
     tier = tier_of(timers, None)
-    (url,) = tier.round(hubs(1.0))
-    assert tier.round(hubs(1.0)) == []
+    (url,) = tier.round(hubs_of(1.0))
+    assert tier.round(hubs_of(1.0)) == []
     tier.on_answer(url)
-    assert tier.round(hubs(1.0)) == [url]
+    assert tier.round(hubs_of(1.0)) == [url]
     timers.go_on(3601)
-    assert tier.round(hubs(1.0)) == [url]
+    assert tier.round(hubs_of(1.0)) == [url]
 
 
 def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(timers: Timers) -> None:
@@ -128,7 +122,7 @@ async def test_requests_for_hubs_come_between_those_for_other_pages(
     async def others() -> AsyncIterator[str]:
         yield "page"
 
-    monkeypatch.setattr(instant, "hubs_now", lambda *_: hubs(2.0, 0.1, 1.0))
+    monkeypatch.setattr(instant, "hubs_now", lambda *_: hubs_of(2.0, 0.1, 1.0))
     tier = tier_of(timers, 10)
     tier.is_running, tier.price = False, 0.123456
     async with open_crawl(tmp_path) as crawl:

@@ -118,7 +118,8 @@ def test_the_foremost_of_many_are_those_with_the_lowest_keys(count: int) -> None
 
 
 def test_of_two_visits_one_is_for_pages_never_seen_and_a_share_that_is_set_stays() -> None:
-    assert [Quota(budget).sharing(0.1).unseen for budget in (1, 2)] == [0, 1]
+    assert [Quota(budget).sharing(0.1).unseen for budget in (1, 2, 3)] == [0, 1, 1]
+    assert Quota(3).sharing(0.0).unseen == 0
     assert Quota(10, unseen=2).sharing(0.5).unseen == 2
 
 

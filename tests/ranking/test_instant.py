@@ -17,7 +17,6 @@ from hacs_crawler.lab.interest.curves import lognormal_cumulative
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.demands import weights_of
 from hacs_crawler.ranking.instant import (
-    Hubs,
     ListedHub,
     Tier,
     due,
@@ -36,6 +35,7 @@ from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.ranking.policies import POLICIES, interest, policy_of
 from hacs_crawler.state import Estimation, MemoryStore, News, Page, State, Visit, shards_of
 from hacs_crawler.utils.times import DAY
+from row_states import hubs_of
 
 NOW = 1_700_000_000
 HOUR = 3600
@@ -162,15 +162,8 @@ def test_a_round_of_the_tier_reads_its_own_pages_only(options: RankingOptions) -
     assert set(loaded) == {page_id_of(NEWS), page_id_of(BLOG)}
 
 
-def hubs_of(values: list[float], days: list[float]) -> Hubs:
-    number = len(values)
-    ones, ids = np.ones(number), np.arange(number)
-    urls = tuple(f"http://h{one}.example/" for one in range(number))
-    return Hubs(Tier(urls, ids, ones, ones, ones, ones), np.array(values), np.array(days))
-
-
 def test_due_are_the_hubs_worth_more_than_the_price_best_first() -> None:
-    hubs = hubs_of([1.0, 3.0, 0.5, 2.0], [1.0] * 4)
+    hubs = hubs_of(1.0, 3.0, 0.5, 2.0)
     assert due(hubs, 0.8, most=10, explore=0).tolist() == [1, 3, 0]
     assert due(hubs, 0.8, most=2, explore=0).tolist() == [1, 3]
     assert due(hubs, 0.5, most=10, explore=0).tolist() == [1, 3, 0]
@@ -179,7 +172,7 @@ def test_due_are_the_hubs_worth_more_than_the_price_best_first() -> None:
 
 
 def test_exploration_takes_the_hub_not_visited_for_longest_of_those_not_due() -> None:
-    hubs = hubs_of([1.0, 3.0, 0.5, 0.6, 0.0], [1.0, 9.0, 2.0, 5.0, math.inf])
+    hubs = hubs_of(1.0, 3.0, 0.5, 0.6, 0.0, days=[1.0, 9.0, 2.0, 5.0, math.inf])
     assert due(hubs, 0.8, most=10, explore=1).tolist() == [1, 0, 3]
     assert due(hubs, 0.8, most=2, explore=1).tolist() == [1, 3]
 
@@ -225,7 +218,9 @@ def test_the_list_is_read_only_if_the_policy_goes_by_it(
     missing = InstantOptions(tmp_path / "missing.txt")
     by_p = RankingOptions(POLICIES["hacs"], instant=missing)
     assert with_hubs(by_p, state, NOW) is by_p
-    with pytest.raises(ConfigError, match=r"HACS_INSTANT: .*missing\.txt: cannot read"):
+    with pytest.raises(
+        ConfigError, match=r"HACS_INSTANT: .*missing\.txt: cannot read the list of hubs"
+    ):
         with_hubs(RankingOptions(options.policy, instant=missing), state, NOW)
 
 
@@ -295,11 +290,6 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, messag
     with pytest.raises(HacsError, match=message) as error:
         read_hubs(file)
     assert str(file) in str(error.value)
-
-
-def test_a_missing_list_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HacsError, match="cannot read the list of hubs"):
-        read_hubs(tmp_path / "missing.txt")
 
 
 # What a visit of a hub is worth, against numerical integration

@@ -56,30 +56,21 @@ def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> 
     assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+def share_below(candidates: Candidates) -> Floats:
+    return np.argsort(np.argsort(candidates.p, kind="stable")) / len(candidates.p)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, share_below])
 def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
-    policy: str, monkeypatch: pytest.MonkeyPatch
+    policy: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, rows = pages(300)
-    chosen = options(policy=policy, budget=90, threshold=0.05)
-    chosen = replace(chosen, random_seed=3)
+    chosen = replace(options(policy=policy, budget=90, threshold=0.05), random_seed=3)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
     apart = plan(ids, rows, chosen)
     for field in fields(Plan):
         np.testing.assert_array_equal(getattr(apart, field.name), getattr(together, field.name))
-
-
-def share_below(candidates: Candidates) -> Floats:
-    return np.argsort(np.argsort(candidates.p, kind="stable")) / len(candidates.p)
-
-
-def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    ids, rows = pages(300)
-    chosen = options(policy=share_below, budget=90)
-    together = plan(ids, rows, chosen)
-    monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
-    assert plan(ids, rows, chosen).page_ids.tolist() == together.page_ids.tolist()
 
 
 def test_every_page_known_is_in_the_plan_or_left_out_for_a_reason() -> None:

@@ -142,12 +142,6 @@ def test_a_gone_page_comes_last_where_none_is_left_out(policy: str) -> None:
     assert order(table, policy) == [1, 0]
 
 
-def test_several_seeds_of_one_page_are_all_chosen() -> None:
-    selection: Selection[str] = Selection(options())
-    selection.offer(["a", "b", "c"], np.array([7, 7, 8]), rows({}, {}, {}), NOW, Estimation())
-    assert entries(selection) == ["a", "b", "c"]
-
-
 def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
     table = rows({"not_before": NOW + 1}, {"rate": 0.0001}, {"rate": 1.0}, {"rate": 2.0}, {})
     selection: Selection[str] = Selection(options(threshold=0.01, budget=1))
@@ -226,19 +220,6 @@ def test_half_of_an_unused_share_stays_for_pages_that_the_last_ones_lead_to() ->
     selection.offer(range(20, 23), np.arange(20, 23), found, NOW, Estimation())
     assert selection.take(is_last=False)[0].entries == [20, 21, 22]
     assert len(selection.take(is_last=True)[0].entries) == 1
-
-
-def test_a_share_of_nothing_is_one_page_unless_the_user_wants_none() -> None:
-    chosen, _ = offered(kinds(5, 5), budget=3, discover=0.1).take(is_last=False)
-    assert sorted(chosen.entries) == [3, 4, 5]
-    chosen, _ = offered(kinds(5, 5), budget=3, discover=0.0).take(is_last=False)
-    assert sorted(chosen.entries) == [2, 3, 4]
-
-
-def test_without_a_share_pages_never_seen_come_first() -> None:
-    chosen, others = offered(kinds(5, 5), budget=3).take()
-    assert chosen.entries == [5, 6, 7]
-    assert len(others) <= 7
 
 
 @given(
