@@ -17,14 +17,6 @@ from integration_support import QUICK, ROOT, Crawl
 from servers import Site, redis_server
 
 EXAMPLES = ROOT / "examples"
-CLOCK = """
-import os
-import time
-
-
-def now():
-    return time.time() + float(os.environ["HACS_TESTS_LATER"])
-"""
 DAY = 86_400
 
 
@@ -36,7 +28,7 @@ class Example:
         shutil.copytree(EXAMPLES / name, self.folder, ignore=shutil.ignore_patterns("__pycache__"))
         (self.settings,) = self.folder.glob("*/settings.py")
         self.package = self.settings.parent.name
-        (self.settings.parent / "clock.py").write_text(CLOCK)
+        shutil.copy(ROOT / "tests" / "clocks.py", self.settings.parent)
 
     def instead(self, url: str, local: str) -> None:
         """Have the spider ask a local address."""
@@ -53,7 +45,7 @@ class Example:
         **more: str,
     ) -> Crawl:
         """Run `scrapy` or `hacs` in the project, some days from now."""
-        named = (f"HACS_CLOCK={self.package}.clock.now", *options)
+        named = (f"HACS_CLOCK={self.package}.clocks.later", *options)
         command = (*arguments, *(part for one in named for part in ("-s", one)))
         environment = {**os.environ, "HACS_TESTS_LATER": str(days * DAY), **more}
         done = forks.run(program, command, self.folder, environment=environment)

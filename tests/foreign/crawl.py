@@ -19,7 +19,6 @@ import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +34,7 @@ from scrapy.settings import Settings
 from scrapy.utils.spider import iter_spider_classes
 from twisted.python.failure import Failure
 
+import forks
 from foreign.collections import COLLECTIONS, Collection
 from foreign.web import Web
 
@@ -74,11 +74,6 @@ SETTINGS: Final[dict[str, Any]] = {
     "LOG_LEVEL": "WARNING",
     "HACS_CLOCK": "foreign.crawl.clock",
 }
-PRELOADED: Final = (
-    *("hacs_crawler.crawl", "hacs_crawler.middlewares", "hacs_crawler.parts", "scrapy.core"),
-    *("scrapy.downloadermiddlewares", "scrapy.extensions", "scrapy.spidermiddlewares"),
-    "scrapy.pipelines",
-)
 _CALL_SPIDER: Final = Scraper.call_spider_async
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
@@ -363,13 +358,6 @@ def _spiders(packages: list[str]) -> dict[str, type[Spider]]:
     return found
 
 
-def _import(package: str) -> None:
-    """Import a package with its modules: in forks, among thousands of spiders, it takes seconds."""
-    for one in walk_packages(import_module(package).__path__, f"{package}."):
-        with suppress(ImportError):
-            import_module(one.name)
-
-
 def main() -> None:
     name, folder = sys.argv[1:3]
     jobs, results = (Path(one).absolute() for one in sys.argv[3:])
@@ -380,8 +368,7 @@ def main() -> None:
     settings = Settings()
     if collection.settings:
         settings.setmodule(collection.settings)
-    for package in PRELOADED:
-        _import(package)
+    forks.preload()
     spiders = _spiders(collection.spiders or settings["SPIDER_MODULES"])
     if jobs.name == "list":
         results.write_text("".join(f"{name}\n" for name in sorted(spiders)))

@@ -18,13 +18,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 HERE = Path(__file__).parent
 SECONDS_A_TEST = 60
@@ -58,12 +57,6 @@ class Outcomes:
     failed: Mapping[str, str]
 
 
-class Runs(Protocol):
-    """What runs tests."""
-
-    def run(self, tests: Iterable[str], *, with_addon: bool) -> Outcomes: ...
-
-
 def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
@@ -76,7 +69,7 @@ def main() -> int:
             f"Scrapy {version('scrapy')}, {len(files)} files of tests, with the add-on:", flush=True
         )
         suite = _Suite(sources, folder, arguments.processes)
-        return judge(suite, files, expected, is_all=arguments.all)
+        return judge(suite.run, files, expected, is_all=arguments.all)
 
 
 def _arguments() -> argparse.Namespace:
@@ -171,19 +164,21 @@ def _read(file: Path) -> Outcomes:
     return Outcomes(frozenset(line["test"] for line in lines), failed)
 
 
-def judge(suite: Runs, files: Sequence[str], expected: Collection[str], *, is_all: bool) -> int:
+def judge(
+    run: Callable[..., Outcomes], files: Sequence[str], expected: Collection[str], *, is_all: bool
+) -> int:
     """Run the files, say what the add-on changes, and return the exit status."""
-    first = suite.run(files, with_addon=True)
+    first = run(files, with_addon=True)
     failed = set(first.failed)
     plain: set[str] = set()
     if failed:
         print(f"{len(failed)} failed; the same without the add-on:", flush=True)
-        plain = set(suite.run(sorted(failed), with_addon=False).failed)
+        plain = set(run(sorted(failed), with_addon=False).failed)
     new = failed - plain - set(expected)
     unsteady: set[str] = set()
     if new:
         print(f"{len(new)} failed unexpectedly; once more:", flush=True)
-        unsteady = new - suite.run(sorted(new), with_addon=True).failed.keys()
+        unsteady = new - run(sorted(new), with_addon=True).failed.keys()
         new -= unsteady
     mended = {test for test in expected if test in first.ran and test not in failed}
     gone = set(expected) - first.ran if is_all else set()

@@ -41,12 +41,12 @@ EVERY_TIME = 99
     ],
 )
 def test_the_exit_status_when(suite: Suite, expected: list[str], status: int) -> None:
-    assert judge(suite, ["file"], expected, is_all=False) == status
+    assert judge(suite.run, ["file"], expected, is_all=False) == status
 
 
 def test_an_expected_failure_that_is_no_test_any_more_is_found_when_all_are_run() -> None:
-    assert judge(Suite(), ["file"], ["d"], is_all=False) == 0
-    assert judge(Suite(), ["file"], ["d"], is_all=True) == 1
+    assert judge(Suite().run, ["file"], ["d"], is_all=False) == 0
+    assert judge(Suite().run, ["file"], ["d"], is_all=True) == 1
 
 
 def test_an_expected_failure_needs_a_reason(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from scrapy_deltafetch import DeltaFetch
 
-from ..base import Row, facts, urls
+from ..base import Row, urls
 
 
 class FetchesDeltas(DeltaFetch):
@@ -21,9 +21,7 @@ class FetchesDeltas(DeltaFetch):
 class SkipsWhatItHas(Row):
     custom_settings = {"DELTAFETCH_ENABLED": True, "SPIDER_MIDDLEWARES": {FetchesDeltas: 100}}
     start_urls = urls("/links?to=/a&to=/b&to=/status/404", "/1")
+    item = Row.parse
 
     def parse(self, response: Any) -> Any:
         yield from response.follow_all(css="a", callback=self.item, errback=self.failed)
-
-    def item(self, response: Any) -> Any:
-        yield facts(response)

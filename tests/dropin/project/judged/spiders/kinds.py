@@ -37,20 +37,19 @@ class ReadsAFeed(Judged, XMLFeedSpider):
     start_urls = urls("/feed.xml")
     itertag = "entry"
     parse = XMLFeedSpider.parse
+    entry = Judged.parse
 
     def parse_node(self, response: Any, node: Any) -> Any:
         number = node.xpath("id/text()").get()
         yield {"id": number}
         yield response.follow(f"/entry/{number}", callback=self.entry)
 
-    def entry(self, response: Any) -> Any:
-        yield facts(response)
-
 
 class LogsIn(Row):
     """Fills in the form, CSRF token and all."""
 
     start_urls = urls("/login")
+    page_of_account = Judged.parse
 
     def parse(self, response: Any) -> Any:
         yield FormRequest.from_response(response, formdata={"user": "ada"}, callback=self.account)
@@ -58,9 +57,6 @@ class LogsIn(Row):
     def account(self, response: Any) -> Any:
         yield facts(response)
         yield from response.follow_all(css="a", callback=self.page_of_account)
-
-    def page_of_account(self, response: Any) -> Any:
-        yield facts(response)
 
 
 class LogsInBeforeItStarts(Row):
@@ -79,15 +75,13 @@ class ScrollsOn(Row):
     """Asks for the next part of the list, which is JSON, until there is none."""
 
     start_urls = urls("/scroll?page=0")
+    item = Judged.parse
 
     def parse(self, response: Any) -> Any:
         found = json.loads(response.text)
         yield from response.follow_all(found["links"], callback=self.item)
         if found["next"] is not None:
             yield response.follow(f"/scroll?page={found['next']}")
-
-    def item(self, response: Any) -> Any:
-        yield facts(response)
 
 
 class AsyncCallbacks(Row):

@@ -50,6 +50,7 @@ class CopiesMeta(Row):
 
 class CopiesMetaOfAPost(Row):
     visits = 0
+    end = Row.parse
 
     async def start(self) -> Any:
         yield FormRequest(url("/echo"), formdata={"q": "1"}, callback=self.parse)
@@ -57,9 +58,6 @@ class CopiesMetaOfAPost(Row):
     def parse(self, response: Any) -> Any:
         yield Request(url("/found/1"), callback=self.end, meta=response.meta)
         yield Request(url("/found/2"), callback=self.end, meta=response.request.meta.copy())
-
-    def end(self, response: Any) -> Any:
-        yield facts(response)
 
 
 class ReplacesTheRequest(Row):
