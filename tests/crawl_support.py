@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.scheduler import HacsScheduler
-from hacs_crawler.state import Prediction
+from hacs_crawler.state import Page, Prediction, Visit, merged
 
 PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 T = TypeVar("T")
@@ -140,6 +142,12 @@ async def close(crawl: Crawl, reason: str = "finished") -> None:
         await maybe_deferred_to_future(
             manager.send_catch_log_deferred(signals.spider_closed, **given)
         )
+
+
+def observed(visit: Visit, reason: str = "", response: Response | None = None) -> Observed:
+    """What parts are given of a page's first visit."""
+    recorded = merged(Page(visit.url), visit)
+    return Observed(Request(visit.url), response or Response(visit.url), recorded, reason)
 
 
 async def settled() -> None:

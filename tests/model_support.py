@@ -1,13 +1,19 @@
 """Gaps between the visits of pages, as tests of the model give them."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from hacs_crawler.model import Gaps, LogNormalPrior, Visits
 from hacs_crawler.model.grid import RATES, posterior
 from hacs_crawler.utils.arrays import FloatArray
+
+MINUTE = 1 / 1440
+GAP = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
+HISTORY = st.lists(st.tuples(GAP, st.booleans()), min_size=1, max_size=40)
 
 
 def gaps_between(*visits: Any, is_interpolated: bool = False, **options: Any) -> Gaps:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from crawl_support import Timers
+from hacs_crawler.crawl import queues, seeds, start_watch
 from hacs_crawler.crawl.state_access import read_ahead, write_behind
 from hacs_crawler.state import Store, Updates
 from state_access import Make, StateAccess
@@ -13,8 +14,9 @@ from state_access import Make, StateAccess
 @pytest.fixture
 def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
     timers = Timers()
-    for module in (read_ahead, write_behind):
+    for module in (queues, read_ahead, start_watch, write_behind):
         monkeypatch.setattr(module, "call_later", timers.call_later)
+    for module in (read_ahead, seeds, write_behind):
         monkeypatch.setattr(module, "sleep", timers.sleep)
     return timers
 

@@ -6,7 +6,6 @@ import pytest
 from scrapy import Request
 
 from crawl_support import Timers
-from hacs_crawler.crawl import queues
 from hacs_crawler.crawl.part import LONGEST_WAIT_SECONDS
 from hacs_crawler.crawl.queues import WaitingRequests
 
@@ -50,9 +49,7 @@ def slot_of(request: Request) -> str:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    timers = Timers()
-    monkeypatch.setattr(queues, "call_later", timers.call_later)
+def world(timers: Timers) -> World:
     return World(timers)
 
 

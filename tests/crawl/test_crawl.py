@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
-from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from crawl_support import PREDICTION, new_crawler, run, settled
+from crawl_support import PREDICTION, new_crawler, observed, run, settled
 from hacs_crawler.crawl import crawl as crawl_module
 from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
 from hacs_crawler.crawl.meta import claim, mark_ranked
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, Page, State, Visit, merged, open_store
+from hacs_crawler.state import Estimation, Page, State, Visit, open_store
 
 URL = "http://a.example/"
 NOW = 1_700_000_000
@@ -286,12 +285,6 @@ def redirected_to(target: str) -> Request:
     return request.replace(url=target)
 
 
-def observed(visit: Visit) -> Observed:
-    """What parts are given of a visit."""
-    recorded = merged(Page(visit.url), visit, is_known=True)
-    return Observed(Request(visit.url), Response(visit.url), recorded, "")
-
-
 async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     crawl: Crawl, tmp_path: Path
 ) -> None:
@@ -310,17 +303,6 @@ async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     await close(crawl)
     page = known(tmp_path)
     assert (list(page.visits), page.failures) == ([NOW], 0)
-
-
-async def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
-    crawl: Crawl,
-) -> None:
-    await crawl.open()
-    assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-    crawl.drop(Request("http://b.example/"))
-    crawl.drop(Request("http://b.example/", meta={"hacs": True}))
-    assert crawl.waiting_visits == 0
-    await close(crawl)
 
 
 async def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:

@@ -207,11 +207,22 @@ def test_a_request_of_hacs_own_visits_no_page() -> None:
 # ranked
 
 
-@pytest.mark.parametrize(("seed", "url"), [(start(), URL), (start(hacs_page=SEED), SEED)])
-def test_what_was_ranked_is_not_ranked_again_and_still_recorded(seed: Request, url: str) -> None:
-    ranked = mark_ranked(seed, PREDICTION)
-    assert (seed_key(ranked), followed_key(ranked)) == (None, None)
-    assert page_url(ranked) == url
+@pytest.mark.parametrize(
+    ("seed", "stage", "url"),
+    [
+        (mark_ranked(start(), PREDICTION), "ranked", URL),
+        (mark_ranked(start(hacs_page=SEED), PREDICTION), "ranked", SEED),
+        (start(**planned_meta(URL, PREDICTION)), "planned", URL),
+        (start(**planned_meta(URL)), "planned", URL),
+    ],
+)
+def test_what_was_ranked_or_planned_is_not_ranked_again_and_still_recorded(
+    seed: Request, stage: str, url: str
+) -> None:
+    assert tag_of(seed).stage == stage
+    assert (seed_key(seed), followed_key(seed)) == (None, None)
+    assert page_url(seed) == url
+    assert tag_of(sent(seed)).stage == "sent", "its retries are not planned"
 
 
 def test_a_seed_that_was_never_sent_is_ranked_anew_by_the_crawl_that_goes_on() -> None:
@@ -236,16 +247,6 @@ def test_a_request_that_hacs_adds_is_ranked_with_those_of_start_and_is_none_of_t
     assert not take_added_mark(added)
     assert seed_key(added) == page_id_of(SEED)
     assert not is_start(added)
-
-
-@pytest.mark.parametrize("meta", [planned_meta(URL, PREDICTION), planned_meta(URL)])
-def test_a_planned_seed_is_recorded_and_not_ranked(meta: dict[str, Any]) -> None:
-    seed = start(**meta)
-    assert tag_of(seed).stage == "planned"
-    assert seed_key(seed) is None
-    assert followed_key(seed) is None
-    assert page_url(seed) == URL
-    assert tag_of(sent(seed)).stage == "sent", "its retries are not planned"
 
 
 # under way

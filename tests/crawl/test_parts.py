@@ -13,21 +13,21 @@ from scrapy.http import Response
 from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
-from crawl_support import Timers, run, settled
+from crawl_support import Timers, observed, run, settled
 from hacs_crawler.config import BUILT_IN_PARTS
 from hacs_crawler.crawl.meta import mark_unseen, tag_of
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.state import Page, Visit, merged
+from hacs_crawler.state import Page, Visit
 from hacs_crawler.utils import loop
 
 URL = "http://a.example/"
 VISIT = Visit(URL, 86_400, marks=frozenset({1}))
 REQUEST, RESPONSE = Request(URL), Response(URL)
-OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), VISIT, is_known=True), "")
+OBSERVED = observed(VISIT)
 QUOTA = Quota(5)
 
 

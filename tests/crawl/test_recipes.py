@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 from scrapy import Request, Spider
-from scrapy.http import FormRequest
+from scrapy.http import FormRequest, HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
@@ -251,18 +251,13 @@ def test_private_methods_are_never_called_whatever_a_state_says() -> None:
 
 def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
     spider = Shop()
-    (first,) = spider._requests_to_follow(page_of(f'<a href="{URL}">x</a>'))
+    page = HtmlResponse("http://a.example/", body=f'<a href="{URL}">x</a>'.encode())
+    (first,) = spider._requests_to_follow(page)
     request = again(spider, recipe_of(first, spider))
     assert request.callback == spider._callback
     assert request.meta["rule"] == 0
     spider._rules = []
     assert again(spider, recipe_of(first, spider)) is None
-
-
-def page_of(text: str) -> Any:
-    from scrapy.http import HtmlResponse
-
-    return HtmlResponse("http://a.example/", body=text.encode(), encoding="utf-8")
 
 
 def test_what_a_form_led_to_is_known() -> None:

@@ -10,7 +10,6 @@ import pytest
 from scrapy import Request, Spider
 
 from crawl_support import Timers, UnderWay, new_crawler, settled
-from hacs_crawler.crawl import seeds
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.seeds import CHECK_SECONDS, MINUTE, Rounds
 
@@ -78,9 +77,7 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
-    timers = Timers()
-    monkeypatch.setattr(seeds, "sleep", timers.sleep)
+def world(timers: Timers, tmp_path: Path) -> World:
     return World(timers, tmp_path)
 
 

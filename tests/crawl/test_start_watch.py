@@ -10,7 +10,6 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, run, settled
-from hacs_crawler.crawl import start_watch
 from hacs_crawler.crawl.start_watch import PAUSE_SECONDS, StartWatch
 
 
@@ -67,9 +66,7 @@ async def waits_after_each(world: World) -> AsyncIterator[int]:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    timers = Timers()
-    monkeypatch.setattr(start_watch, "call_later", timers.call_later)
+def world(timers: Timers) -> World:
     return World(timers)
 
 

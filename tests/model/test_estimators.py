@@ -21,16 +21,13 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.model.estimators import cho, naive
 from hacs_crawler.model.grid import RATES
-from model_support import bayes, gaps_of
+from model_support import GAP, HISTORY, MINUTE, bayes, gaps_of
 
-MINUTE = 1 / 1440
 ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}
 STATIONARY = [name for name in ESTIMATORS if name not in LOCALIZED]
 """Those that see one rate in a page's whole history; the others are in test_localized.py."""
 
 quick = settings(deadline=None, max_examples=60, derandomize=True)
-gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
-history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
 
 
 def visits_of(page):
@@ -195,7 +192,7 @@ def test_bayes_agrees_with_adaptive_quadrature_on_random_faded_histories():
 
 
 @pytest.mark.parametrize("name", ESTIMATE)
-@given(page=history)
+@given(page=HISTORY)
 @quick
 def test_a_rate_is_finite_and_not_negative(name, page):
     (rate,) = ESTIMATE[name](gaps_of(page))
@@ -204,7 +201,7 @@ def test_a_rate_is_finite_and_not_negative(name, page):
 
 
 @pytest.mark.parametrize("name", STATIONARY)
-@given(page=history, scale=st.floats(0.2, 5.0))
+@given(page=HISTORY, scale=st.floats(0.2, 5.0))
 @quick
 def test_scaling_time_divides_the_rate(name, page, scale):
     prior = LogNormalPrior(DEFAULT_PRIOR.log_median - math.log(scale), DEFAULT_PRIOR.log_sd)
@@ -221,7 +218,7 @@ def with_a_quiet_gap(name, page):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-@given(page=history, more=gap)
+@given(page=HISTORY, more=GAP)
 @quick
 def test_a_further_quiet_gap_never_raises_the_rate(name, page, more):
     page = with_a_quiet_gap(name, page)
@@ -231,7 +228,7 @@ def test_a_further_quiet_gap_never_raises_the_rate(name, page, more):
 
 
 @pytest.mark.parametrize("name", STATIONARY)
-@given(page=history, stretch=st.floats(1, 100), data=st.data())
+@given(page=HISTORY, stretch=st.floats(1, 100), data=st.data())
 @quick
 def test_a_longer_quiet_gap_never_raises_the_rate(name, page, stretch, data):
     page = [*with_a_quiet_gap(name, page), (5.0, False)]

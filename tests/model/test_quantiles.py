@@ -7,14 +7,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, bayes_quantiles
-from model_support import gaps_of
+from model_support import HISTORY, MINUTE, gaps_of
 
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
-MINUTE = 1 / 1440
 
 Page = list[tuple[float, bool]]
-gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
-history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
 
 
 def on_a_dense_grid(
@@ -55,7 +52,7 @@ def test_without_gaps_they_are_the_priors() -> None:
 
 
 @settings(deadline=None, max_examples=50, derandomize=True)
-@given(st.lists(history, min_size=1, max_size=3))
+@given(st.lists(HISTORY, min_size=1, max_size=3))
 def test_they_are_ordered_finite_and_each_pages_own(pages: list[Page]) -> None:
     together = bayes_quantiles(gaps_of(*pages), DEFAULT_PRIOR, LEVELS)
     assert (np.diff(together, axis=1) > 0).all()

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawl_support import open_crawl
+from crawl_support import observed, open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
 from hacs_crawler.parts.last_items import ENOUGH_VISITS, Kept, LastItems
@@ -34,8 +34,7 @@ async def kept_after(
             for item in items:
                 part.shown(response, item, frozenset(), may_be_news=True)
                 item["name"] = "changed by a pipeline"
-            recorded = merged(Page(URL), Visit(URL, 86_400))
-            assert not list(part.observed(Observed(Request(URL), response, recorded, reason)))
+            assert not list(part.observed(observed(Visit(URL, 86_400), reason, response)))
             assert part.items_before(URL) == {}
     raise AssertionError
 
@@ -94,8 +93,7 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
             key = item_key(shown, "id") or 0
             part._before[url] = Kept(0, {key: {**shown, "at": False}})
             part.shown(response, shown, frozenset(), may_be_news=False)
-            recorded = merged(Page(url), Visit(url, 86_400))
-            part.observed(Observed(Request(url), response, recorded, ""))
+            part.observed(observed(Visit(url, 86_400), "", response))
         assert (": at True, was False" in caplog.text) is (not more), "those watched"
         caplog.clear()
         caplog.set_level("INFO")

@@ -103,28 +103,25 @@ def test_whatever_byte_is_another_the_page_is_refused(place: int) -> None:
         decode_page(bytes(body))
 
 
-def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
-    page = example_page()
-    merge(page, Visit(page.url, 400, marks=frozenset({9}), rules=7))
-    (row,) = np.frombuffer(encode_row(page), ROW)
-    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (1, 400, 1)
-    assert row["last_update"] == 200
-    merge(page, Visit(page.url, 500, marks=frozenset({9}), rules=7))
-    (row,) = np.frombuffer(encode_row(page), ROW)
-    assert (row["is_baseline"], row["last_visit"], row["updates"]) == (0, 500, 1)
-
-
 @pytest.mark.parametrize(
-    ("rules", "since"), [([1, 2, 2], 200), ([1, 1, 1], 100)], ids=["a baseline", "the first visit"]
+    ("visits", "since", "updates", "is_baseline"),
+    [
+        ([(1, 1), (2, 2), (2, 2)], 200, 0, 0),
+        ([(1, 1), (1, 1), (1, 1)], 100, 0, 0),
+        ([(1, 1), (1, 5), (7, 9)], 200, 1, 1),
+        ([(1, 1), (1, 5), (7, 9), (7, 9)], 200, 1, 0),
+    ],
+    ids=["since a baseline", "since the first visit", "a baseline", "before a baseline"],
 )
-def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline(
-    rules: list[int], since: int
+def test_the_row_says_since_when_a_page_is_unchanged_and_whether_the_last_visit_is_a_baseline(
+    visits: list[tuple[int, int]], since: int, updates: int, is_baseline: int
 ) -> None:
     page = Page("http://example.edu/~a/")
-    for at, rule in zip((100, 200, 300), rules, strict=True):
-        merge(page, Visit(page.url, at, marks=frozenset({rule}), rules=rule))
+    for number, (rules, mark) in enumerate(visits, 1):
+        merge(page, Visit(page.url, 100 * number, marks=frozenset({mark}), rules=rules))
     (row,) = np.frombuffer(encode_row(page), ROW)
-    assert (row["last_update"], row["updates"], row["is_baseline"]) == (since, 0, 0)
+    found = row["last_visit"], row["last_update"], row["updates"], row["is_baseline"]
+    assert found == (100 * len(visits), since, updates, is_baseline)
 
 
 @given(st.binary(max_size=200), st.lists(st.none() | st.text() | st.binary(), max_size=30))

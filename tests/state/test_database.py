@@ -11,7 +11,7 @@ from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.database import Restored, State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.recorded import Recorded, merged
 from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Change, Store
@@ -193,13 +193,6 @@ def test_the_prior_follows_the_stores_own_pages(store: Store) -> None:
     prior = state.estimation.prior
     assert prior.log_median > DEFAULT_PRIOR.log_median
     assert state_of(store).estimation.prior == prior
-
-
-def test_an_attempt_that_failed_is_remembered_without_being_a_visit(store: Store) -> None:
-    (recorded,) = state_of(store).record([Visit(URLS[0], DAY, News.FAILED)])
-    assert not recorded.updated
-    row = store.rows(np.array([page_id_of(URLS[0])]))[0]
-    assert (row["visits"], row["failures"]) == (0, 1)
 
 
 def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store) -> None:

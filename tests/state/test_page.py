@@ -39,12 +39,6 @@ def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
     assert page.last_update == 40
 
 
-def test_answers_without_links_change_no_rules() -> None:
-    page = page_after(by(1, 10, 1), Visit(URL, 20), Visit(URL, 30, News.GONE), by(1, 40, 2))
-    assert page.baselines.tolist() == []
-    assert page.last_update == 40
-
-
 def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
     page = page_after(by(1, 10, 1), by(2, 20, 2), by(2, 30, 3))
     page.visits = array("I", [10, 30])
@@ -62,17 +56,6 @@ def test_updates_that_were_new_to_the_site_are_those_that_are_no_echoes() -> Non
     assert list(page.update_times) == [5, 9]
     assert list(replace(page, updates="site").update_times) == [9]
     assert page.last_update == 9
-
-
-def test_pages_merged_have_the_echoes_of_both() -> None:
-    visits = visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3)
-    pages = [page_after(*visits) for _ in range(2)]
-    for page, at in zip(pages, (9, 5), strict=True):
-        page.echoes = thinned([*page.echoes, at])
-        page.is_in_site = at == 9
-    merged = merge_pages(*pages)
-    assert merged == merge_pages(*reversed(pages))
-    assert (list(merged.echoes), merged.is_in_site) == ([5, 9], True)
 
 
 def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -> None:
@@ -269,14 +252,17 @@ def test_what_other_pages_say_of_visits_is_thinned_with_them(
 ) -> None:
     times = [day * DAY for day in days]
     echoes, unread = times[::echo_each], times[1::unread_each]
-    visits = page_after(*(by(1, at, at) for at in times))
-    notes = joined(*(Page(URL, echoes=[at]) for at in echoes), Page(URL, unread=unread))
+    visits = page_after(*(by(1, at, at) for at in times), is_in_site=True)
+    notes = joined(
+        *(Page(URL, echoes=[at]) for at in echoes), Page(URL, unread=unread, is_in_site=True)
+    )
     some = page_after(*(by(1, at, at) for at in times[::7]))
     merged = joined(visits, notes, some)
     assert encode_page(joined(some, notes, visits)) == encode_page(merged)
     assert encode_page(merge_pages(visits, merge_pages(notes, some))) == encode_page(merged)
     assert {*merged.visits} & {*echoes} <= {*merged.echoes}
     assert {*merged.visits} & {*unread} <= {*merged.unread}
+    assert merged.is_in_site
     assert len(merged.echoes) <= RECENT_VISITS + 3000 // 30 + 1
 
 

@@ -14,18 +14,6 @@ from state_access import DAY, OF_A, SECONDS, A, B, C, Make, StateAccess, busy, v
 pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
 
 
-async def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
-    world.state.record([visit(A, 1, 7)])
-    assert not world.read_ahead.is_pending(A)
-    world.read_ahead.claim(A)
-    assert world.read_ahead.is_pending(A)
-    assert world.write_behind.page(A) is None
-    await world.wait(GATHER_SECONDS)
-    assert not world.read_ahead.is_pending(A)
-    page = world.write_behind.page(A)
-    assert page.last_visit == 1 * DAY
-
-
 async def test_pages_claimed_at_almost_the_same_time_are_read_together(world: StateAccess) -> None:
     world.road.reads.clear()
     world.read_ahead.claim(A)
@@ -55,9 +43,12 @@ async def test_who_waits_for_a_page_goes_on_when_it_has_been_read(world: StateAc
     async with busy(world.worker):
         world.read_ahead.claim(A)
         waiting = [asyncio.ensure_future(world.read_ahead.ready(A)) for _ in range(2)]
-        world.timers.go_on(GATHER_SECONDS)
-        await settled()
-        assert not any(one.done() for one in waiting)
+        for seconds in (0.0, GATHER_SECONDS):  # before it is read, and while it is
+            world.timers.go_on(seconds)
+            await settled()
+            assert world.read_ahead.is_pending(A)
+            assert not any(one.done() for one in waiting)
+        assert world.write_behind.page(A) is None
     await asyncio.gather(*waiting)
     assert not world.read_ahead.is_pending(A)
 
@@ -103,16 +94,6 @@ async def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_wor
     recorded = await world.visit(A, 3, 7, 8)
     assert recorded.updated
     assert not recorded.updated_site
-
-
-async def test_the_first_visit_of_a_page_that_was_read_is_known_to_be_the_first(
-    world: StateAccess,
-) -> None:
-    first = await world.visit(A, 1, 7)
-    assert first.is_known
-    assert not first.before.visits
-    assert not first.updated
-    assert first.new_marks == frozenset()
 
 
 async def test_a_page_is_held_until_it_was_recorded_as_often_as_it_was_claimed(

@@ -72,12 +72,6 @@ def test_without_ties_it_is_the_plain_definition(n: int, seed: int) -> None:
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@given(st.integers(2, 50))
-def test_random_is_an_order_of_equals(n: int) -> None:
-    found = precision_at_k(np.zeros(n), np.arange(n, dtype=float))
-    assert found == pytest.approx(np.arange(1, n + 1) / n)
-
-
 def test_a_hundred_thousand_pages_stay_exact() -> None:
     n = 100_000
     keys = np.repeat(np.arange(n // 10, dtype=float), 10)

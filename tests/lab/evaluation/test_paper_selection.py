@@ -112,13 +112,6 @@ def test_random_is_the_mean_of_all_draws(moments: list[list[tuple[float, bool]]]
             assert counts.found[row, column] == pytest.approx(some, abs=1e-9)
 
 
-def test_where_nothing_is_found_in_most_weeks_the_two_macro_f1_are_far_apart() -> None:
-    quiet, lucky = ([0.9, 0.1], [False, True]), ([0.9, 0.1], [True, False])
-    counts = tally(lucky, *[quiet] * 9).counts("HACS")
-    assert curve(counts, "macro").f1[HALF] == pytest.approx(0.1)
-    assert curve(counts, "macro-found").f1[HALF] == pytest.approx(1.0)
-
-
 @given(st.lists(pages, min_size=1, max_size=4))
 def test_counts_add_up_and_measures_are_shares(moments: list[list[tuple[float, bool]]]) -> None:
     made = tally(*(([p for p, _ in one], [c for _, c in one]) for one in moments))

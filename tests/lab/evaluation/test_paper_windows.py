@@ -17,10 +17,9 @@ from hacs_crawler.lab.evaluation.histories import (
 )
 from hacs_crawler.links import DEEPEST, group_by_website, page_surt, path_depth, website_of
 from hacs_crawler.model import Visits, estimate
-from hacs_crawler.state import Page, Visit
-from hacs_crawler.state.merging import merge
+from hacs_crawler.state import Page
 from hacs_crawler.utils.arrays import offsets_of
-from hacs_crawler.utils.times import DAY
+from state_support import page_after, visit
 
 Timeline = list[tuple[float, bool]]
 
@@ -135,16 +134,11 @@ def test_a_unit_of_one_page_has_the_rate_of_the_estimator(
     assert expected.sum() == pytest.approx(rates.per_day.sum())
 
 
-def page(url: str, *visits: tuple[int, set[int]]) -> Page:
-    made = Page(url)
-    for day, links in visits:
-        merge(made, Visit(url, day * DAY, marks=frozenset(links)))
-    return made
-
-
 def test_a_state_is_read_with_its_own_updates_as_the_truth() -> None:
-    home = page("http://a.edu/~ada/", (10, {1}), (20, {1, 2}), (30, {1, 2}))
-    below = page("https://www.a.edu/~ada/cv.html", (15, {1}), (35, {1, 3}))
+    shown = (10, 1), (20, 1, 2), (30, 1, 2)
+    home = page_after(*(visit("http://a.edu/~ada/", *links) for links in shown))
+    cv = "https://www.a.edu/~ada/cv.html"
+    below = page_after(visit(cv, 15, 1), visit(cv, 35, 1, 3))
     levels = from_pages([below, home, Page("http://a.edu/~ada/never.html")])
     assert levels["homepage"].units == levels["website"].units == 1
     assert levels["homepage"].gap_events.tolist() == [15, 30]

@@ -110,13 +110,6 @@ def test_duane_is_a_line_through_the_logarithms():
     assert np.isnan(duane_law(windows_of([3.0])).shape).all(), "one update has no line"
 
 
-def test_duane_finds_a_power_law_exactly():
-    # i = 2 t^0.6
-    law = duane_law(windows_of((np.arange(1, 9) / 2) ** (1 / 0.6)))
-    assert law.shape == pytest.approx([0.6])
-    assert law.expected([32.0]) == pytest.approx([2 * 32**0.6])
-
-
 @pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
 def test_weibull_recovers_a_process(shape):
     rng = np.random.default_rng(5)

@@ -59,6 +59,12 @@ class Held:
             await asyncio.sleep(0)
 
 
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "CHECK_SECONDS"):
+        monkeypatch.setattr(hold, name, 0.001)
+
+
 @pytest.fixture
 def server(redis_port: int) -> Iterator[redis.Redis]:
     with redis.Redis(port=redis_port) as client:
@@ -71,9 +77,7 @@ def lock(redis_port: int, namespace: str) -> ShardLock:
 
 
 @pytest.fixture
-def holding(lock: ShardLock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "CHECK_SECONDS"):
-        monkeypatch.setattr(hold, name, 0.001)
+def holding(lock: ShardLock) -> Iterator[Held]:
     held = Held(lock)
     yield held
     held.hold.release()
@@ -144,11 +148,9 @@ async def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free
 
 
 async def test_a_state_that_is_away_is_said_once_until_the_lock_is_renewed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "CHECK_SECONDS"):
-        monkeypatch.setattr(hold, name, 0.001)
     away = StateUnavailableError("the state is away")
     taken = iter([away, "process 7", away, None])
     renewed = iter([True, away, away, True, away, away, True, False])

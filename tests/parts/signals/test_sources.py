@@ -9,12 +9,11 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawl_support import open_crawl
-from hacs_crawler.crawl.part import Observed
+from crawl_support import observed, open_crawl
 from hacs_crawler.parts.signals import sources
 from hacs_crawler.parts.signals.register import SignalSource, read_sources
 from hacs_crawler.parts.signals.sources import SignalSources
-from hacs_crawler.state import Page, State, Visit, merged
+from hacs_crawler.state import State, Visit
 from hacs_crawler.utils.times import DAY
 
 A, B = "http://a.example", "http://b.example"
@@ -55,9 +54,8 @@ class World:
         return source
 
     def observe(self, response: Response, reason: str = "") -> None:
-        url = response.url
-        recorded = merged(Page(url), Visit(url, NOW), is_known=True)
-        assert list(self.part.observed(Observed(Request(url), response, recorded, reason))) == []
+        seen = observed(Visit(response.url, NOW), reason, response)
+        assert list(self.part.observed(seen)) == []
 
 
 Make = Callable[..., AbstractAsyncContextManager[World]]
