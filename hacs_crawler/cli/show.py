@@ -374,7 +374,8 @@ def _visits(facts: PageFacts) -> Iterator[str]:
     for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
         what = "update" if visit["is_update"] else "nothing new"
         if visit["new_links"]:
-            what = f"update, {counted(visit['new_links'], f'new {noun}')}"
+            kind = "new or changed" if noun == "item" else "new"
+            what = f"update, {counted(visit['new_links'], f'{kind} {noun}')}"
         if visit["is_update"] and not visit["is_new_to_site"]:
             what += ", known from other pages of the site"
         if at == page.visits[0]:

@@ -130,6 +130,15 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert outcomes == ["nothing new", "update, 2 new links", "nothing new", "first visit"]
 
 
+def test_an_update_of_items_is_named_as_such_after_links(tmp_path: Path) -> None:
+    with opened(tmp_path) as state:
+        for day, rules in ((3, 4), (2, 7), (1, 7)):
+            state.record([Visit(ADA, NOW - day * DAY, marks=frozenset({day}), rules=rules)])
+    lines = hacs_show(tmp_path, ADA).stdout.splitlines()
+    assert lines[-3].endswith("   update, 1 new or changed item")
+    assert lines[-2].endswith("   a baseline: what is watched had changed")
+
+
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
     with opened(folder) as state:
         state.record(visits(f"{ADA}cv.html", [{1}, {1}]))
