@@ -214,6 +214,8 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
             )
         config = replace(config, shards=counts[0] if counts else None)
     if config.shards is None or config.shard is not None:
+        if writes and not creates:  # opening would create a missing state
+            open_state(*config.state_arguments, reads_only=True).close()
         return open_state(*config.state_arguments, reads_only=reads_only)
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
     if joined is None:

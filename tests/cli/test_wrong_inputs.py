@@ -119,6 +119,8 @@ READING = (
 )
 TYPO = "-s HACS_STATE=sqlite:///{folder}/typo.db"
 COMMANDS |= {f"{command} {TYPO}": "there is no state at {folder}/typo.db" for command in READING}
+OTHER = "-s HACS_STATE=sqlite:///{folder}/state.db -s HACS_NAMESPACE=typo"
+COMMANDS |= {f"{command} {OTHER}": "no state of the namespace typo" for command in READING}
 
 
 @pytest.fixture(scope="module")
