@@ -264,8 +264,9 @@ class CrawlStats:
         extras += [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
         if extras:
             logger.info("Not counted as visits: %s", ", ".join(extras))
+        never_count = {"not_observed/doubtful": stat("unread_visits")}
         for name, remark in _REMARKS.items():
-            if number := stat(name):
+            if (number := stat(name) - never_count.get(name, 0)) > 0:
                 logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)

@@ -86,8 +86,8 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
             "showed no links, 1 page answered 404 or 410, 1 request failed",
         ),
         (
-            {"visits": 1, "not_observed": 1, "not_observed/doubtful": 1},
-            "HACS visited 1 page: nothing new.\n1 visit showed hardly anything of the page, and will "
+            {"visits": 2, "not_observed": 2, "not_observed/doubtful": 2, "unread_visits": 1},
+            "HACS visited 2 pages: nothing new.\n1 visit showed hardly anything of the page, and will "
             "count if the next visit confirms it",
         ),
     ],
