@@ -189,9 +189,8 @@ NOT_RUN_THERE = {"mypy", "ruff"}
 
 
 def lower_bounds() -> dict[str, Version]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    required = map(Requirement, chain(project["dependencies"], *extras))
+    extras = PROJECT["optional-dependencies"].values()
+    required = map(Requirement, chain(PROJECT["dependencies"], *extras))
     return {
         one.name: Version(bound.version)
         for one in required
@@ -207,8 +206,7 @@ def test_ci_runs_environments_that_exist_on_each_python_that_the_project_names()
     jobs = ci["jobs"]["tox"]["strategy"]["matrix"]["include"]
     named = {name for job in jobs for name in job["env"].split(",")} - {"py"}
     assert {f"testenv:{name}" for name in named} <= set(tox.sections())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if ":: 3." in name}
+    pythons = {name.rpartition(" ")[2] for name in PROJECT["classifiers"] if ":: 3." in name}
     assert {job["python"] for job in jobs} == pythons
 
 
