@@ -200,18 +200,15 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
-        check = "check HACS_STATE"
-        if not (config.base / "scrapy.cfg").exists():
-            check += " and the folder, which is in no Scrapy project"
+        folder = " and the folder, which is in no Scrapy project"
+        check = "check HACS_STATE" + folder * (not (config.base / "scrapy.cfg").exists())
         raise HacsError(f"there is no state at {path}: {check}; a crawl or `hacs import` makes it")
     reads_only = not (writes or creates)
     if config.shards is None and config.shard is None:
         counts = found_shards(config)
         if len(counts) > 1:
             numbers, address = " and ".join(map(str, counts)), path or describe(config.state)
-            raise StateError(
-                f"the state in {address} has shards of {numbers}: name one with --shards"
-            )
+            raise StateError(f"{address} has shards of {numbers}: name one with --shards")
         config = replace(config, shards=counts[0] if counts else None)
     if config.shards is None or config.shard is not None:
         if writes and not creates:  # opening would create a missing state
@@ -219,8 +216,7 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
         return open_state(*config.state_arguments, reads_only=reads_only)
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
     if joined is None:
-        msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
-        raise HacsError(msg)
+        raise HacsError(f"{describe(config.state)} has no state of any of {config.shards} shards")
     return joined
 
 

@@ -97,8 +97,7 @@ def opened(
 
 def place_of(config: Config) -> str:
     """Return the address of the state, without passwords."""
-    path = sqlite_path(config.state, config.base)
-    return describe(config.state) if path is None else str(path)
+    return str(sqlite_path(config.state, config.base) or describe(config.state))
 
 
 class StopSignal:

@@ -369,9 +369,10 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 
 
 def _visits(facts: PageFacts) -> Iterator[str]:
-    page, noun = facts.page, _noun(facts.page.latest_rules)
+    page, rules = facts.page, facts.page.by_visit()[1]
     visits = list(zip(page.visits, facts.document["visits"], strict=True))
     for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
+        noun = _noun(rules[at] or page.latest_rules)
         what = "update" if visit["is_update"] else "nothing new"
         if visit["new_links"]:
             kind = "new or changed" if noun == "item" else "new"

@@ -164,10 +164,8 @@ class Importer:
                 updates += is_new and recorded.updated
                 waiting += recorded.visit.news is News.REPEATED and not is_kept
             progress.update(f"{number} visits, {updates} updates")
-        recorded_visits = counted(number, "visit")
-        logger.info(
-            "%s: %s recorded, %d of them with an update", source.name, recorded_visits, updates
-        )
+        said = counted(number, "visit")
+        logger.info("%s: %s recorded, %d of them with an update", source.name, said, updates)
         if waiting:
             logger.info(
                 "%s: %d revisit records repeat captures that are not known; they count as visits once "

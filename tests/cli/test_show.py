@@ -132,11 +132,12 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
 
 def test_an_update_of_items_is_named_as_such_after_links(tmp_path: Path) -> None:
     with opened(tmp_path) as state:
-        for day, rules in ((3, 4), (2, 7), (1, 7)):
+        for day, rules in ((4, 4), (3, 4), (2, 7), (1, 7)):
             state.record([Visit(ADA, NOW - day * DAY, marks=frozenset({day}), rules=rules)])
     lines = hacs_show(tmp_path, ADA).stdout.splitlines()
-    assert lines[-3].endswith("   update, 1 new or changed item")
-    assert lines[-2].endswith("   a baseline: what is watched had changed")
+    assert lines[-4].endswith("   update, 1 new or changed item")
+    assert lines[-3].endswith("   a baseline: what is watched had changed")
+    assert lines[-2].endswith("   update, 1 new link")
 
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
