@@ -135,8 +135,8 @@ def choose_period(
     start = min(earliest + max(WINDOW_WEEKS) * WEEK, end) if since is None else since
     if start > end or end < earliest:
         raise HacsError(
-            f"no week to evaluate: captures begin on {day_text(DAY * earliest)}, and what happened "
-            f"in the week that follows is known up to {day_text(DAY * latest)}"
+            f"no week to evaluate: captures begin on {day_text(DAY * earliest)}, and the last week "
+            f"that is known whole begins on {day_text(DAY * latest)}"
             + ("" if since is None else f"; since = {day_text(DAY * since)}")
             + ("" if until is None else f"; until = {day_text(DAY * until)}")
         )
