@@ -113,7 +113,7 @@ def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
             continue
         if is_of_redirect[number]:  # meta was copied that says whose page it is
             continue
-        page = run.page(url)
+        page = run.page(url.partition("?sid=")[0])
         is_shown = status == 200 and url in pages and not (page and page.kind in kinds)
         if is_shown and not run.is_of_now(run.visits.get(url, [])):
             yield f"no visit of {url} is in the state, which was answered"
