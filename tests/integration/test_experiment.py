@@ -30,7 +30,7 @@ def test_two_crawls_of_twins_are_compared_and_joined(
 ) -> None:
     twin, now = f"sqlite:///{tmp_path}/twin.db", int(time.time())
     for number, path in enumerate(PAGES):
-        site.set(path, links=[f"/{path}/{link}" for link in range(3)])
+        site.set(path, *(f"{path}{link}" for link in range(3)))
         for days in (40, 30, 20, 10):  # some gained links at each visit, most never did
             links = range(50 - days if number < 4 else 3)
             write_state(
