@@ -196,15 +196,10 @@ def found_shards(config: Config) -> list[int]:
             found = map(pattern.fullmatch, file.tables)
             counts = sorted({int(match[1]) for match in found if match})
     if counts and has_pages:
+        msg = "Namespace %s has shards, too: the pages outside of them are read; --shards %d reads these"
         with closing(cast(State, open_shards(config, counts[-1]))) as shards:
-            has_both = shards.store.count() > 0  # not only a plan
-        if has_both:
-            logger.warning(
-                "Namespace %s has shards, too: the pages outside of them are read; --shards %d reads "
-                "these",
-                config.namespace,
-                counts[-1],
-            )
+            if shards.store.count():  # not only a plan
+                logger.warning(msg, config.namespace, counts[-1])
     return [] if has_pages else counts
 
 
