@@ -85,6 +85,8 @@ class Run:
         """The URLs of requests for pages under care that were sent, each request once, and revisits."""
         numbers: dict[str, str] = {}
         for number, url, goes_on in _events(part, "asked"):
+            if goes_on and number not in numbers:  # a retry of a request of the part before
+                continue
             request = self.yielded.get(number)
             is_revisit = number is None and not goes_on and not url.endswith(NO_PAGES)
             if is_revisit or (request is not None and self.is_under_care(request)):
