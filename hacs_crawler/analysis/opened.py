@@ -211,9 +211,7 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
             raise StateError(f"{address} has shards of {numbers}: name one with --shards")
         config = replace(config, shards=counts[0] if counts else None)
     if config.shards is None or config.shard is not None:
-        if writes and not creates:  # opening would create a missing state
-            open_state(*config.state_arguments, reads_only=True).close()
-        return open_state(*config.state_arguments, reads_only=reads_only)
+        return open_state(*config.state_arguments, reads_only=reads_only, creates=creates)
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
     if joined is None:
         raise HacsError(f"{describe(config.state)} has no state of any of {config.shards} shards")

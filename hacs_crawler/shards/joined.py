@@ -158,10 +158,8 @@ def open_shards(
         for shard in shards_of(count):
             arguments = replace(config, shard=shard).state_arguments
             with suppress(NoStateError):
-                # opening would create a missing state
-                if not (reads_only or creates):
-                    open_state(*arguments, reads_only=True).close()
-                states[shard] = open_state(*arguments, reads_only=reads_only and not creates)
+                is_read = reads_only and not creates
+                states[shard] = open_state(*arguments, reads_only=is_read, creates=creates)
                 stack.callback(states[shard].close)
         joined = JoinedState(list(states.values()), list(states)) if states else None
         stack.pop_all()

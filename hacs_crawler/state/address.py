@@ -84,9 +84,20 @@ StateArguments = tuple[str, str, Path, Estimation]
 
 
 def open_state(
-    url: str, namespace: str, base: Path, estimation: Estimation, *, reads_only: bool = False
+    url: str,
+    namespace: str,
+    base: Path,
+    estimation: Estimation,
+    *,
+    reads_only: bool = False,
+    creates: bool = True,
 ) -> State:
-    """Open the state at `url`, see `open_store`; `close` it when done."""
+    """Open the state at `url`, see `open_store`; `close` it when done.
+
+    Raises NoStateError for a missing state that is only read, or not to be created.
+    """
+    if not (reads_only or creates):  # to open a missing state for writing creates it
+        open_store(url, namespace, base, reads_only=True).close()
     store = open_store(url, namespace, base, reads_only=reads_only)
     try:
         refuse_unfinished(store, describe(url))
