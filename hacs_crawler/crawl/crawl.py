@@ -255,17 +255,19 @@ class Crawl:
     async def _log_unmatched(self) -> None:
         """Log patterns in settings that match no known page, such as another spider's, or no link."""
         stats, ranking, links = self.stats, self.ranking, self.config.link_rules
-        pages = [*self.config.pages] if isinstance(self.config.pages, tuple) else []
+        is_first_run = stats.get("first_visits") + stats.get("baselines")
+        has_patterns = is_first_run and isinstance(self.config.pages, tuple)
+        pages = [*self.config.pages] if has_patterns else []
         weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
         # without a budget or threshold, requests from callbacks are not ranked
         is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
-        patterns = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced} if is_ranked else {}
+        of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced} if is_ranked else {}
+        of_pages["HACS_PAGES"] = pages
         # later runs do not read the links of unchanged pages
-        if stats.get("first_visits") + stats.get("baselines"):
-            deny, allow = [*links.deny], [*links.allow]
-            patterns |= {"HACS_PAGES": pages, "HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
+        deny, allow = ([*links.deny], [*links.allow]) if is_first_run else ([], [])
+        of_links = {"HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
         matched, kind = stats.matched | links.matched, "page of this run"
-        if any(rule.pattern not in matched for rules in patterns.values() for rule in rules):
+        if any(rule.pattern not in matched for rules in of_pages.values() for rule in rules):
             with suppress(StateError):  # only these log lines need it
                 urls = await self.state.once(lambda state: [*islice(state.urls(), MOST_URLS)])
                 matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
@@ -275,12 +277,11 @@ class Crawl:
         no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
             self.config.rules is not links
         )
-        for name, rules in patterns.items():
-            if idle := {rule.pattern for rule in rules} - matched:
-                what = no_link if "LINKS" in name else no_page
-                logger.warning(
-                    "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
-                )
+        for patterns, what in ((of_pages, no_page), (of_links, no_link)):
+            for name, rules in patterns.items():
+                if idle := {rule.pattern for rule in rules} - matched:
+                    named = ", ".join(map(repr, sorted(idle)))
+                    logger.warning("%s: %s matches no %s", name, named, what)
 
     def _record_unfinished(self) -> None:
         """Record requests that ended without answer or error, for example after too many redirects.
