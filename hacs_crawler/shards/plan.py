@@ -109,7 +109,7 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
     with shards, closing(open_rounds(config, count)) as notes:
         before = notes.read()
         # a round's visits are told from earlier ones by the second in which it began
-        if before is not None and int(now) <= max(share.ended for share in before.shards):
+        if before is not None and int(now) <= max(share.counted_at for share in before.shards):
             time.sleep(1.0 - now % 1.0)
             now = config.clock()
         kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0

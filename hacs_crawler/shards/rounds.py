@@ -35,7 +35,7 @@ class ShardShare(Struct):
     `planned` known pages are in the plan. `seen` and `new` are visits taken from the budget for known
     pages and for pages never seen; `unseen` is the number of the latter left at the end. `given` counts
     how often requests were handed over to the shard, `counts` are stats of its crawls up to second
-    `ended`, and `start` is the sum of the ids of its start requests' pages.
+    `counted_at`, and `start` is the sum of the ids of its start requests' pages.
     """
 
     attempts: int = 0
@@ -49,7 +49,7 @@ class ShardShare(Struct):
     has_more: bool = False
     start: int | None = None
     counts: dict[str, float] = field(default_factory=dict)
-    ended: int = 0
+    counted_at: int = 0
 
 
 class Round(Struct):

@@ -125,7 +125,7 @@ def test_a_round_begins_after_the_one_before_and_its_visits(tmp_path: Path) -> N
     config = config_of(tmp_path)
     first, second = plan_round(config, 4)[0], plan_round(config, 4)[0]
     assert second.began == first.began + 1
-    ended = second.shards[3].ended = int(time.time())
+    ended = second.shards[3].counted_at = int(time.time())
     with closing(open_rounds(config, 4)) as notes:
         notes.write(second)
     third, _ = plan_round(replace(config, clock=time.time), 4)

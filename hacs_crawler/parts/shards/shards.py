@@ -350,7 +350,7 @@ class Shards(CrawlPart):
 
         def counted_in(round_: Round) -> None:
             share = round_.shards[self._shard.index]
-            share.counts, share.ended = totals, int(self._crawl.clock())
+            share.counts, share.counted_at = totals, int(self._crawl.clock())
 
         await self._change(counted_in)
 
