@@ -60,7 +60,7 @@ class HacsAddon:
             folder = tempfile.mkdtemp(prefix="hacs-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             settings.set("HACS_STATE", f"sqlite:////{folder.lstrip('/')}/state.db", "cmdline")
-            # what can be said of one page that a command requested is not so of the spider's pages
+            # lines that sum up a crawl would be wrong: the command requests a single page
             logging.getLogger("hacs_crawler").setLevel(logging.ERROR)
         self._set_scheduler(settings)
         _set_robotstxt(settings)

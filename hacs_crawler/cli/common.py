@@ -28,11 +28,13 @@ def complete_setting(incomplete: str) -> list[tuple[str, str]]:
     name, separator, _ = incomplete.partition("=")
     if separator:
         kind = SETTINGS[name].kind if name in SETTINGS else None
-        found = [(f"{name}={choice}", "") for choice in choices(kind)]
+        completions = [(f"{name}={choice}", "") for choice in choices(kind)]
     else:
-        short = (shorten(one.summary, 70, placeholder="…") for one in SETTINGS.values())
-        found = [(f"{name}=", text) for name, text in zip(SETTINGS, short, strict=True)]
-    return [setting for setting in found if setting[0].startswith(incomplete)]
+        completions = [
+            (f"{setting.name}=", shorten(setting.summary, 70, placeholder="…"))
+            for setting in SETTINGS.values()
+        ]
+    return [setting for setting in completions if setting[0].startswith(incomplete)]
 
 
 Set = Annotated[

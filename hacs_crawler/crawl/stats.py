@@ -270,14 +270,14 @@ class CrawlStats:
                 logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)
-            setting = {"link": "HACS_LINKS_DENY", "item": "HACS_WATCH_IGNORE"}.get(self.watched)
+            settings = {"link": "HACS_LINKS_DENY", "item": "HACS_WATCH_IGNORE"}
             logger.info(
                 "%s to show something else at every request, such as %s, and took %.0f %% of the "
                 "visits: `hacs report` names them, %s leaves such things out",
                 counted(len(self._churning), "page seems", "pages seem"),
                 example or "others",
                 100.0 * stat("churn/visits") / max(visits, 1),
-                setting or "a narrower HACS_WATCH",
+                settings.get(self.watched, "a narrower HACS_WATCH"),
             )
         if self._rejected:
             reasons = ", ".join(f"{number} x {why}" for why, number in self._rejected.most_common())

@@ -137,12 +137,11 @@ class FindingsWriter(PageWriter[Findings]):
                 if not recorded.updated:
                     things = (things[0]._replace(kind=FIRST),)
                 self.unwritten[page_id] = Findings(title, things).joined(before, most)
-                spells = recorded.before.sound.spells.each()
-                shown_since = [
-                    first for first, last, marks in spells if last == OPEN for _ in marks
-                ]
-                if is_single and len(shown_since) == 1:
-                    [self._replaced[page_id]] = shown_since
+                if is_single:
+                    spells = recorded.before.sound.spells.each()
+                    since = [first for first, last, marks in spells if last == OPEN for _ in marks]
+                    if len(since) == 1:
+                        self._replaced[page_id] = since[0]
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:

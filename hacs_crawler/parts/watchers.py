@@ -58,11 +58,12 @@ class Watchers(CrawlPart):
         noted = own if is_noted else None
         others = await crawl.state.once(_note, crawl.crawler.spidercls.name, noted)
         # a page by former rules may be this spider's own; if not, the other spider notices it
+        mine = {*own.rules, *own.former}
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in others.items()
             for fingerprint in watcher.rules
-            if fingerprint not in {*own.rules, *own.former}
+            if fingerprint not in mine
         }
         self.unneeded = () if self._others else ("rules",)
 
@@ -97,7 +98,7 @@ class Watchers(CrawlPart):
             and not (recorded.visit.digest or recorded.before.visits)
         ]
         self._without_links += len(bare)
-        self._bare = self._bare or "".join(bare[:1])
+        self._bare = self._bare or next(iter(bare), "")
 
     def sum_up(self) -> None:
         """Log why pages are not recorded, or show no watched mark: a setting may be wrong."""
