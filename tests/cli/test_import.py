@@ -144,6 +144,7 @@ def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:
     (tmp_path / "1.warc").write_bytes(warc(URL, b"<a href='x'>"))
     done = hacs(tmp_path, "import", str(tmp_path / "1.warc"), "-s", "HACS_WATCH=items")
     assert "HACS_WATCH = 'items': archives do not show what callbacks yield" in said(done, 1)
+    assert done.stdout == ""
 
 
 def test_an_empty_file_is_not_imported_in_silence(tmp_path: Path) -> None:

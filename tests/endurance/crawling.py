@@ -24,6 +24,9 @@ from killing import write_acknowledged
 class Crawls(Forks):
     """Starts crawls, one at a time, which leave their files in `folder`."""
 
+    longest_seconds = 120.0
+    """After which a crawl hangs, as docs/reliability.md says."""
+
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self.log, self._acknowledged, self._job = (

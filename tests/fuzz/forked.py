@@ -11,13 +11,14 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any
 
-LONGEST_SECONDS = 180
-"""A guard, and no measure: most take less than a second, some a minute where machines are busy."""
 SERVER = "from fuzz import clock; clock.run_fast(); from fuzz import forked; forked.serve({}, {!r})"
 
 
 class Forks:
     """Starts forks, one at a time, each of which calls `play` of a module."""
+
+    longest_seconds = 180.0
+    """A guard, and no measure: most take less than a second, some a minute where machines are busy."""
 
     def __init__(self, module: str, folder: Path | None = None) -> None:
         self.pid = 0
@@ -44,7 +45,7 @@ class Forks:
 
     def end(self) -> int | None:
         """Wait for the fork's end and return its status, None where it had to be killed."""
-        if not (has_ended := self._orders.poll(LONGEST_SECONDS)):
+        if not (has_ended := self._orders.poll(self.longest_seconds)):
             self.signal(signal.SIGKILL)
         status: int = self._orders.recv()
         return status if has_ended else None

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from scrapy.settings import Settings
 
-from fuzz.forked import LONGEST_SECONDS, Forks
+from fuzz.forked import Forks
 from fuzz.invariants import COMPARED, INVARIANTS, is_comparable
 from fuzz.scenario import Scenario
 from fuzz.seen import Run
@@ -51,7 +51,7 @@ def _played(scenario: Scenario, redis: str, *, addon: bool) -> list[dict[str, An
             runs: list[dict[str, Any]] = json.loads(Path(folder, "seen").read_text())
             return runs
         log = Path(folder, "log").read_text().replace("\0", "\n")
-        return f"it did not end within {LONGEST_SECONDS} s:\n{log[-3000:]}"
+        return f"it did not end within {forks.longest_seconds:g} s:\n{log[-3000:]}"
 
 
 @cache
