@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from contextlib import closing, nullcontext, suppress
 from itertools import chain, product
 from typing import Annotated, Final
@@ -77,7 +76,6 @@ def crawl(
     worker of the cluster, which has to run in the project's folder. Ctrl-C ends all crawls in
     order, a second Ctrl-C kills them.
     """
-    gc.freeze()  # saves collecting all imported modules when this process ends
     # a second signal raises KeyboardInterrupt
     with signals_noted() as asked, suppress(KeyboardInterrupt):
         config = _checked(spider, arguments, settings)
@@ -178,9 +176,10 @@ def _show(config: Config, round_: Round) -> int:
     with nullcontext() if joined is None else closing(joined):
         states = {} if joined is None else dict(zip(joined.shards, joined.states, strict=True))
         for number, share in enumerate(round_.shards):
-            state = states.get(Shard(number, count))
-            visited, updates = visited_since(state, round_.began) if state is not None else ((), 0)
-            counts = {**share.counts, "visited": len(visited), "updates": updates}
+            state, counts = states.get(Shard(number, count)), share.counts
+            if state is not None and "visited" not in counts:  # its last crawl was killed
+                visited, updates = visited_since(state, round_.began)
+                counts |= {"visited": len(visited), "updates": updates}
             rows.append([round(counts.get(name, 0)) for name in COLUMNS])
     rows.append([sum(column) for column in zip(*rows, strict=True)])
     names = [*(f"{number}/{count}" for number in range(count)), "all"]

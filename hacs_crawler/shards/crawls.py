@@ -91,7 +91,8 @@ class ShardCrawls:
                 own = f"HACS_SHARD={Shard(number, self._count)}"
                 log = str(Path(".hacs", f"crawl.{number}-{self._count}.log"))
                 # the modules of the state's backend, which are loaded here because it is open
-                modules = (name for name in sys.modules if name.startswith("hacs_crawler.state."))
+                loaded = tuple(sys.modules)  # the pool's threads import modules meanwhile
+                modules = [name for name in loaded if name.startswith("hacs_crawler.state.")]
                 order = Order(("crawl", *self._command, "-s", own), log, tuple(modules))
                 self._running[number] = self._pool.start(order)
 

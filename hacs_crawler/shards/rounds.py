@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import Shard, State, Store, change_note, open_store, read_note
+from hacs_crawler.state import Ids, Shard, State, Store, change_note, open_store, read_note
 from hacs_crawler.utils.times import minute_text
 
 # How many visits a crawl takes from the budget at a time; fewer if little is left.
@@ -35,7 +35,8 @@ class ShardShare(Struct):
     `planned` known pages are in the plan. `seen` and `new` are visits taken from the budget for known
     pages and for pages never seen; `unseen` is the number of the latter left at the end. `given` counts
     how often requests were handed over to the shard, `counts` are stats of its crawls up to second
-    `counted_at`, and `start` is the sum of the ids of its start requests' pages.
+    `counted_at`, with visited pages and updates only if its last crawl has ended, and `start` is the sum
+    of the ids of its start requests' pages.
     """
 
     attempts: int = 0
@@ -89,6 +90,7 @@ class Round(Struct):
             share.seen, share.new = share.seen - from_seen, share.new - (lost - from_seen)
         share.attempts += 1
         share.is_open = True
+        share.counts.pop("visited", None)
         return share
 
     def take(
@@ -197,10 +199,14 @@ def open_rounds(config: Config, count: int) -> RoundNotes:
     return RoundNotes(open_store(config.state, first.own_namespace, config.base))
 
 
-def visited_since(state: State, began: int) -> tuple[frozenset[int], int]:
-    """Return the ids of pages visited since a second, and how many of them had updates since."""
+def visited_since(state: State, began: int, among: Ids | None = None) -> tuple[frozenset[int], int]:
+    """Return the ids of pages visited since a second, and how many of them had updates since.
+
+    Without `among`, which are the ids of pages to look at, all rows are read.
+    """
     ids, updates = set[int](), 0
-    for page_ids, rows in state.store.all_rows():
+    store = state.store
+    for page_ids, rows in store.all_rows() if among is None else [(among, store.rows(among))]:
         ids.update(page_ids[rows["last_visit"] >= began].tolist())
         is_updated = (rows["last_update"] >= began) & (rows["updates"] > 0)
         updates += int(np.count_nonzero(is_updated))

@@ -78,6 +78,7 @@ class Shards(CrawlPart):
         self._began_at = time.monotonic()
         # pages not to visit (again): visited earlier in the round, or handed over and in `start()`
         self._done: set[int] = set()
+        self._visited: set[int] = set()
         # pages whose requests are, or will be, in their shard's state
         self._kept: set[int] = set()
         self._waiting: dict[int, WaitingPage] = {}
@@ -201,6 +202,7 @@ class Shards(CrawlPart):
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Forget the waiting requests of visited pages."""
         visited = {page_id_of(recorded.visit.url) for recorded in batch}
+        self._visited |= visited
         for page_id in visited & self._waiting.keys():
             del self._waiting[page_id]
         self._to_forget |= visited & self._kept
@@ -226,11 +228,13 @@ class Shards(CrawlPart):
             return
         if self._round.shards[self._shard.index].is_open and self._reason in {"", "finished"}:
             await self._end(has_more=False)
-        await self._count()
+        ids = np.array([*self._visited | self._done], np.int64)
+        visited, updates = await self._crawl.state.once(visited_since, self._round.began, ids)
+        await self._count(visited=len(visited), updates=updates)
 
     async def _join(self, found: Round | None) -> None:
         """Join a round, if there is one; raises ConfigError, StateError."""
-        self._round, self._done = found, set()
+        self._round, self._done, self._visited = found, set(), set()
         if found is None:
             return
         if (found.budget is None) != (self._config.ranking.budget is None):
@@ -334,8 +338,8 @@ class Shards(CrawlPart):
             self._to_forget |= made
             raise
 
-    async def _count(self) -> None:
-        """Write the counts of this shard's crawls in the round."""
+    async def _count(self, **at_end: int) -> None:
+        """Write the counts of this shard's crawls in the round, and those known only at the end."""
         if self._round is None:
             return
         stats = list(self._crawl.stats.collector.get_stats().items())
@@ -350,7 +354,7 @@ class Shards(CrawlPart):
 
         def counted_in(round_: Round) -> None:
             share = round_.shards[self._shard.index]
-            share.counts, share.counted_at = totals, int(self._crawl.clock())
+            share.counts, share.counted_at = totals | at_end, int(self._crawl.clock())
 
         await self._change(counted_in)
 

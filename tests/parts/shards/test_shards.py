@@ -330,8 +330,12 @@ async def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_this_one_ha
 async def test_the_work_of_all_crawls_is_summed_but_what_is_left_is_that_of_the_last(
     crawling: Make,
 ) -> None:
-    before = {"asked": 2.0, "seconds": 1000.0, "dropped": 70.0}
-    async with crawling(planned(shares=[ShardShare(counts=before), ShardShare()])) as world:
+    """What was visited is counted only once the last has ended: one that is killed counts nothing."""
+    before = {"asked": 2.0, "seconds": 1000.0, "dropped": 70.0, "visited": 9.0}
+    shares = [ShardShare(1, counts=before), ShardShare()]
+    async with crawling(planned(shares=shares)) as world:
+        await world.visit(OWN)
+        await world.visit(f"{OWN}x", News.FAILED)
         for stat in ("downloader/request_count", "hacs/dropped/gone", "hacs/dropped/done"):
             world.crawl.stats.collector.set_value(stat, 3)
         assert world.follow(OWN)
@@ -339,6 +343,8 @@ async def test_the_work_of_all_crawls_is_summed_but_what_is_left_is_that_of_the_
         counts = world.share.counts
         assert 1000.0 <= counts.pop("seconds") < 1060.0
         assert counts == {"asked": 5.0, "items": 0.0, "dropped": 3.0}
+        await world.close()
+        assert (world.share.counts["visited"], world.share.counts["updates"]) == (1, 0)
 
 
 @pytest.mark.parametrize("is_over", [True, False])
