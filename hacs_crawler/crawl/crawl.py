@@ -292,7 +292,7 @@ class Crawl:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
-            self.stats.count_cause("too many redirects, or one to a URL requested or left out")
+            self.stats.count_cause("too many redirects, or one to a URL requested before")
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:

@@ -104,7 +104,7 @@ def page_url(request: Request, tag: Tag | None = None) -> str | None:
     named = tag.page or _named_page(request)
     is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
     is_asked = request.method == "GET" or said or named
-    if is_page and is_asked and _page_id(url := seed_url(request, tag)) is not None:
+    if is_page and is_asked and page_id_or_none(url := seed_url(request, tag)) is not None:
         return url
     return None
 
@@ -355,10 +355,10 @@ def _own_verdict(request: Request) -> Literal[True, False, "record"] | None:
 def _page_id_to_rank(request: Request, tag: Tag) -> int | None:
     is_new = tag.stage == "waiting" and request.meta.get("hacs") is not False
     is_asked = request.method == "GET" or _own_verdict(request) is True or _named_page(request)
-    return _page_id(seed_url(request, tag)) if is_new and is_asked else None
+    return page_id_or_none(seed_url(request, tag)) if is_new and is_asked else None
 
 
-def _page_id(url: str) -> int | None:
+def page_id_or_none(url: str) -> int | None:
     """Return the page's id; None for URLs that cannot be revisited: other schemes, a bad port."""
     if not url[:8].lower().startswith(("http://", "https://")):
         return None

@@ -18,7 +18,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import mark_ranked, seed_url
+from hacs_crawler.crawl.meta import mark_ranked, page_id_or_none, seed_url, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.queues import SeedQueue, UnrankedSeeds
 from hacs_crawler.crawl.recipes import with_only_requests
@@ -26,6 +26,7 @@ from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.links import without_login
 from hacs_crawler.ranking.choice import Grant
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY, Demands, demands_of
 from hacs_crawler.ranking.options import RankingOptions
@@ -66,6 +67,9 @@ class Ranker:
         self._forget_seen = forget_seen
         self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
+        # With a budget or threshold, the pages of this round's seeds, and those that were chosen.
+        self.asked: set[int] = set()
+        self._chosen: set[int] = set()
         # Triggers the ranking of the held seeds.
         self.watch = StartWatch(self.on_pause, time.monotonic)
         self._lock = DeferredLock()
@@ -135,7 +139,19 @@ class Ranker:
     def begin_round(self) -> None:
         """Renew the budget, and let pages be visited again."""
         self.seeds.begin_round()
+        self.asked.clear()
+        self._chosen.clear()
         self._forget_seen()
+
+    def has_left_out(self, request: Request) -> bool:
+        """Whether a redirect leads to a page that a seed is for, and that was not chosen.
+
+        Scrapy's filter calls it a duplicate of the seed, which may never be sent.
+        """
+        if not (self.asked and was_sent(request)):
+            return False
+        page_id = page_id_or_none(without_login(request.url))
+        return page_id in self.asked and page_id not in self._chosen
 
     def on_pause(self, *, is_last: bool = True) -> None:
         """Rank the held seeds and have them sent, because `start()` pauses or has ended.
@@ -303,6 +319,7 @@ class Ranker:
         def mark(seed: Request, place: int) -> None:
             mark_ranked(seed, predicted(place), visit_twice=bool(visit_twice[place]))
 
+        self._chosen.update(chosen.pages.page_ids.tolist() if self.asked else ())
         self._queue.add(chosen.entries, (-chosen.score).tolist(), mark)
         crawl.stats.count("ranked", len(chosen.entries))
 

@@ -77,8 +77,6 @@ class HacsScheduler(BaseScheduler):
         self._seeds = SeedQueue(self._downloads, knows_all_given=self._is_scrapys_own)
         self._enqueued = self._dequeued = 0
         self._planned = count()
-        # ids of the pages of this round's seeds
-        self._seed_pages: set[int] = set()
         self._ranker = Ranker(
             crawl, self._seeds, self._is_quiet, self._is_filtered, self._forget_seen
         )
@@ -156,7 +154,7 @@ class HacsScheduler(BaseScheduler):
         if page_id is None or is_again:
             return self._pass_on(request)
         seeds = self._ranker.seeds
-        is_asked = page_id in self._seed_pages or page_id in seeds.added
+        is_asked = page_id in self._ranker.asked or page_id in seeds.added
         # with a budget or threshold, another spelling of a requested page's URL is a duplicate
         is_other = is_asked and not (tag.seed or is_start(request) or "hacs_page" in request.meta)
         if not seeds.passes_filter(request, page_id) and self._is_filtered(request, is_other):
@@ -164,7 +162,7 @@ class HacsScheduler(BaseScheduler):
         self._enqueued += 1
         seeds.add(request, page_id)
         if not tag.added and self._crawl.config.ranking.leaves_out:
-            self._seed_pages.add(page_id)
+            self._ranker.asked.add(page_id)
         return True
 
     def next_request(self) -> Request | None:
@@ -239,7 +237,6 @@ class HacsScheduler(BaseScheduler):
 
     def _forget_seen(self) -> None:
         """Let pages be visited again in a new round."""
-        self._seed_pages.clear()
         empty_filter(self._inner, self._crawler)
         if self._shared_filter is not None:
             self._shared_filter = shared_filter(self._inner)
@@ -251,7 +248,11 @@ class HacsScheduler(BaseScheduler):
         shared = self._shared_filter
         if is_held := shared is not None and shared.is_held(request):
             shared.log(request, self._spider)
-        if is_held or not self._inner.enqueue_request(request):
+        if shared is None and self._ranker.has_left_out(request):
+            is_taken = enqueue_unfiltered(self._inner, request)
+        else:
+            is_taken = not is_held and self._inner.enqueue_request(request)
+        if not is_taken:
             return False
         if KEY in request.meta:
             self._crawl.release(request)

@@ -65,6 +65,25 @@ def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
     assert not list(any_spider.folder.glob("*.lock")), "which only shards have"
 
 
+@pytest.mark.parametrize("budget", [1, 2])
+def test_a_redirect_to_a_page_that_the_budget_leaves_out_is_no_duplicate_of_its_request(
+    budget: int, any_spider: AnySpider, site: Site
+) -> None:
+    site.pages["/0"] = (302, {"Location": f"{site.url}/1"}, b"")
+    code = (
+        START_URLS
+        + """
+        async def start(self):
+            async for request in super().start():
+                yield request.replace(dont_filter=False)
+    """
+    )
+    settings = {"HACS_BUDGET": budget, "HACS_CONTROLS": 0, "ROBOTSTXT_OBEY": False}
+    crawl = any_spider.run(code, **settings)
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed")) == (budget, 0)
+    assert sorted(site.asked) == ["/0", "/1"]
+
+
 def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(
     any_spider: AnySpider, site: Site
 ) -> None:
