@@ -31,7 +31,7 @@ from hacs_crawler.links import (
     publications,
     website_of,
 )
-from hacs_crawler.outcome import Outcome
+from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
 from hacs_crawler.utils.text import printable
 
@@ -235,7 +235,10 @@ class ScholarSpider(Spider):
 
     async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Any]:
         """Yield the page's new publications, and follow its links inside the site."""
-        outcome = response.meta.get("hacs")
+        outcome, links = response.meta.get("hacs"), kwargs.get("links", 0)
+        if isinstance(outcome, NotObserved) and not links and outcome.reason != "cached":
+            why = outcome.reason.replace("_", " ")
+            self.logger.warning("%s was not seen: %s", printable(outcome.requested_url), why)
         if not isinstance(outcome, Outcome):
             return
         if self.pages == "1":
@@ -260,7 +263,6 @@ class ScholarSpider(Spider):
                 yield NewPublication(publication.title, outcome.url, outcome.visited_at, url)
         taken = {link for publication in shown for link in publication.links if is_file(link)}
         site: str = kwargs.get("site") or website_of(response.url)
-        links: int = kwargs.get("links", 0)
         for url, _ in page_links(tree, response.url) if links < self._most_links() else ():
             is_near = self.depth == "links" or path_depth(url, site) <= DEEPEST
             is_page = url not in taken and not _OTHER_FILE.search(urlsplit(url).path)

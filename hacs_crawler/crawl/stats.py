@@ -235,11 +235,24 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
-        gone, empty = stat("gone"), stat("not_observed/nothing_shown")
-        broken, unread = stat("not_observed/callback_failed"), stat("not_observed/unreadable")
-        others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
-        failed = stat("not_observed") - empty - others - broken - unread
-        missed = empty + gone + broken + unread + failed
+        because = {
+            why: stat(f"not_observed/{why}")
+            for why in ("nothing_shown", "callback_failed", "unreadable", *_NOT_FAILED)
+        }
+        failed = stat("not_observed") - sum(because.values())
+        unseen = [
+            (because["nothing_shown"], "page", f"showed no {self.watched}s"),
+            (stat("gone"), "page", "answered 404 or 410"),
+            (because["callback_failed"], "callback", "failed"),
+            (because["unreadable"], "page", "could not be read"),
+            (because["other_type"], "answer", "had another type"),
+            (because["cached"], "answer", "came from the HTTP cache"),
+            (failed, "request", "failed"),
+        ]
+        missed = (
+            sum(number for number, _, _ in unseen) + because["rejected"]
+        )  # which have a line below
+        phrases = [f"{counted(number, noun)} {what}" for number, noun, what in unseen if number]
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
         updates = stat("site_updates" if self._counts_by_site else "updates")
@@ -247,20 +260,13 @@ class CrawlStats:
         lists = min(stat("list_updates"), updates)
         requested = f"{visits:,} of {visits + missed + left:,} requested pages"
         of_all = requested if missed + left > 0 else counted(visits, "page")
-        unseen = [
-            *([f"{counted(empty, 'page')} showed no {self.watched}s"] if empty else []),
-            *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
-            *([f"{counted(broken, 'callback')} failed"] if broken else []),
-            *([f"{counted(unread, 'page')} could not be read"] if unread else []),
-            *([f"{counted(failed, 'request')} failed"] if failed else []),
-        ]
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
-            f"{missed:,} were not seen" if len(unseen) > 1 else "".join(unseen),
+            f"{missed:,} were not seen" if len(phrases) > 1 else "".join(phrases),
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
-        extras = unseen if len(unseen) > 1 else []  # so that the sentence stays short
+        extras = phrases if len(phrases) > 1 else []  # so that the sentence stays short
         extras += [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
         if extras:
             logger.info("Not counted as visits: %s", ", ".join(extras))

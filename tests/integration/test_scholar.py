@@ -111,10 +111,14 @@ def test_what_cannot_work_is_one_line_and_stops_the_crawl_before_its_first_reque
 def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     site: Site, project: Project
 ) -> None:
+    site.pages["/~empty/"] = (200, {}, b"")
+    site.pages["/~cv/"] = (200, {"Content-Type": "application/pdf"}, b"%PDF-1.7")
     seeds = [f"{site.url}/~gone/"]
-    crawl = project.crawl(seeds)
+    crawl = project.crawl([*seeds, f"{site.url}/~empty/", f"{site.url}/~cv/"])
     assert crawl.stat("hacs/gone") == 1, "it is an answer"
-    assert site.visited() == ["/~gone/"]
+    assert len(site.visited()) == 3
+    for page, why in {"gone": "status 404", "empty": "empty", "cv": "other type"}.items():
+        assert f"/~{page}/ was not seen: {why}" in crawl.log
     crawl = project.crawl(seeds, HACS_BUDGET=1)
     assert site.visited() == []
     assert crawl.stat("hacs/dropped/gone") == 1
