@@ -47,7 +47,6 @@ Shards = Annotated[
         min=1, max=MOST_SHARDS, help="how many shards are read as one  [default: as found]"
     ),
 ]
-
 PagesFile = Annotated[
     Path | None, typer.Option("--pages", help="CSV: url, site, level, first_seen")
 ]

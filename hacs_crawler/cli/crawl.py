@@ -129,8 +129,7 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
     spider = _loaded(name, settings)
     warn_of_unknown(settings)
     if hasattr(spider, "redis_key"):
-        msg = f"{name} is fed by a queue: start `scrapy crawl {name}` on any machine"
-        raise HacsError(msg)
+        raise HacsError(f"{name} is fed by a queue: start `scrapy crawl {name}` on any machine")
     check = wiring(settings)
     if check.status == "failure":
         raise HacsError(f"{check.found}; {check.advice}")

@@ -132,11 +132,10 @@ class Importer:
             elif is_timemap(beginning):
                 self._import_timemap(source)
             elif _URL_LINE.match(beginning):
-                msg = (
+                raise HacsError(
                     f"{source.name} is a list of URLs, which shows no visits: `scrapy crawl scholar -a "
                     f"seeds={path}` visits them, `scrapy crawl wayback -a seeds={path}` reads archives"
                 )
-                raise HacsError(msg)
             else:
                 lines = read_lines(source)
                 captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)

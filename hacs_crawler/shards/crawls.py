@@ -90,9 +90,8 @@ class ShardCrawls:
                 self._begun_with[number] = present
                 own = f"HACS_SHARD={Shard(number, self._count)}"
                 log = str(Path(".hacs", f"crawl.{number}-{self._count}.log"))
-                # the modules of the state's backend, which are loaded here because it is open
-                loaded = tuple(sys.modules)  # the pool's threads import modules meanwhile
-                modules = [name for name in loaded if name.startswith("hacs_crawler.state.")]
+                # those of the state's backend, which is open here; the pool's threads import others
+                modules = [m for m in tuple(sys.modules) if m.startswith("hacs_crawler.state.")]
                 order = Order(("crawl", *self._command, "-s", own), log, tuple(modules))
                 self._running[number] = self._pool.start(order)
 
