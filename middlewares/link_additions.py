@@ -186,7 +186,7 @@ class LinkAdditionsMiddleware:
             page = copy(before) if before is not None else Page(url)
             # the page's own are those of its last visit
             page.count(state.estimation.updates)
-            awaited.verdict_on = self._verdict(page, rules)
+            awaited.verdict_on = self._verdict(page, rules, at)
             awaited.shown = self._shown
             awaited.reported = _expected(page, visit, state, is_known=before is not None)
         elif visit is None or reason:
@@ -199,11 +199,11 @@ class LinkAdditionsMiddleware:
             awaited.reported = self._outcome_of(request, rules, awaited.recorded)
         tell(request, awaited.reported)
 
-    def _verdict(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], Verdict]:
+    def _verdict(self, page: Page, rules: Rules, at: int) -> Callable[[frozenset[int]], Verdict]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
         sound, is_by_site = page.sound, self._crawl.state.estimation.updates == "site"
-        passed = page.known_marks(rules.fingerprint)
-        known = passed if sound is page else sound.known_marks(rules.fingerprint)
+        passed = page.known_marks(rules.fingerprint, at)
+        known = passed if sound is page else sound.known_marks(rules.fingerprint, at)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
         had_one = page.visits and len(sound.spells.shown_last()) == 1
 

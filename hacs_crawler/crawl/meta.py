@@ -346,8 +346,6 @@ def _named_page(request: Request) -> str | None:
 def _own_verdict(request: Request) -> Literal[True, False, "record"] | None:
     """Return the value that the spider gave `meta["hacs"]`; None if it is not a valid one."""
     hacs = request.meta.get("hacs")
-    if hacs is None:
-        return None
     is_said = hacs is True or hacs is False or (isinstance(hacs, str) and hacs == "record")
     return hacs if is_said else None
 

@@ -74,8 +74,7 @@ class PageFilter:
         # `start()` nor from a callback
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         is_fed = self._may_be_fed and not is_follow_up and not is_start(request)
-        is_feed = self._reads_feeds and is_start(request)
-        is_list = is_feed or is_for_sitemap(request, self._spider)
+        is_list = (self._reads_feeds and is_start(request)) or is_for_sitemap(request, self._spider)
         is_page: bool | None = None
         if self._pages == "all":
             is_page = not is_list and not self._is_other_file(request.url)

@@ -85,8 +85,8 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         """Write the rest; log how many pages cannot be revisited, and the secrets left out."""
         if self._not_kept:
             logger.info(
-                "%s cannot be revisited: their callback is not a public method of the spider %s, or "
-                "their cb_kwargs or meta hold a secret or a value that JSON cannot",
+                "%s cannot be revisited: the callback is not a public method of the spider %s, or "
+                "the request's cb_kwargs or meta hold a secret or a value that JSON cannot",
                 counted(len(self._not_kept), "page"),
                 self._spider.name,
             )

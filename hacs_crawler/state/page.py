@@ -257,13 +257,16 @@ class Page(Struct, array_like=True):
     def _counts_once(self) -> bool:
         return self.updates in {"page", "site"}
 
-    def known_marks(self, rules: int) -> frozenset[int]:
-        """Return the marks, also unconfirmed ones, that a next visit by these rules need not report."""
+    def known_marks(self, rules: int, at: int) -> frozenset[int]:
+        """Return the marks, also unconfirmed ones, that a visit at second `at` need not report."""
         if self.latest_rules != rules:
             return frozenset()
         if self._counts_once:
             return frozenset(self.spells.marks)
-        return self.spells.shown_last() | self.sound.spells.shown_last()
+        known = self.spells.shown_last() | self.sound.spells.shown_last()
+        # visits in one second are one visit, which is compared with the visit before
+        is_again = self.last_visit == at and self.shown_at[1:] and self.shown_at[-1] == at
+        return known | self.by_visit()[0][self.shown_at[-2]] if is_again else known
 
     def new_marks_by_visit(self) -> list[int]:
         """For each kept visit, how many of its marks make an update; for sound pages."""

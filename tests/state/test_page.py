@@ -39,6 +39,11 @@ def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
     assert page.last_update == 40
 
 
+def test_a_visit_is_not_compared_with_another_of_the_same_second_alone() -> None:
+    page = page_after(by(1, 10, 1, 2), by(1, 20, 1), updates="change")
+    assert [page.known_marks(1, at) for at in (20, 30)] == [{1, 2}, {1}]
+
+
 def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
     page = page_after(by(1, 10, 1), by(2, 20, 2), by(2, 30, 3))
     page.visits = array("I", [10, 30])
@@ -276,13 +281,8 @@ def test_rules_take_no_room_but_where_they_change_or_links_were_not_shown() -> N
 
 def test_of_each_archive_the_page_remembers_the_latest_capture_recorded() -> None:
     marks = [Harvest(1, 20, 7), Harvest(1, 10, 8), Harvest(2, 5, 9)]
-    page = page_after(*(visit(mark.until, 1, harvest=mark) for mark in marks))
-    assert page.harvests == {1: Harvest(1, 20, 7), 2: Harvest(2, 5, 9)}
-
-
-def test_a_capture_that_is_found_at_another_time_moves_the_mark_to_where_it_was_asked_for() -> None:
-    page = page_after(visit(50, 1, harvest=Harvest(1, 20, 7)))
-    assert (page.last_visit, page.harvests[1].until) == (50, 20)
+    page = page_after(*(visit(mark.until + 30, 1, harvest=mark) for mark in marks))
+    assert (page.last_visit, page.harvests) == (50, {1: Harvest(1, 20, 7), 2: Harvest(2, 5, 9)})
 
 
 def joined(*pages: Page) -> Page:
