@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from types import coroutine
 from typing import Any, Final
 
-from hacs_crawler.utils.loop import END, call_later, next_or_end
+from hacs_crawler.utils.loop import END, call_later
 
 # How long to wait for `start()` in total, with nothing else to send, before seeds are ranked.
 PAUSE_SECONDS: Final = 0.2
@@ -37,7 +38,7 @@ class StartWatch:
         iterator = aiter(start)
         try:
             while True:
-                entry = await _Watched(next_or_end(iterator), self._suspend, self._resume)
+                entry = await self._watched(anext(iterator, END))
                 if entry is END:
                     return
                 self._entries += 1
@@ -89,39 +90,21 @@ class StartWatch:
             return self._waited
         return self._waited + max(0.0, self._clock() - max(self._suspended_at, self._starving_at))
 
-    def _suspend(self) -> None:
-        self._suspended_at = self._clock()
-
-    def _resume(self) -> None:
-        self._waited = self._paused()
-        self._suspended_at = None
-
-
-class _Watched:
-    """Awaits a coroutine, and calls `suspend` and `resume` as it stops and continues."""
-
-    def __init__(
-        self,
-        coroutine: Coroutine[Any, Any, Any],
-        suspend: Callable[[], None],
-        resume: Callable[[], None],
-    ) -> None:
-        self._coroutine = coroutine
-        self._suspend = suspend
-        self._resume = resume
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        go_on, sent = self._coroutine.send, None
+    @coroutine
+    def _watched(self, coming: Any) -> Generator[Any, Any, Any]:
+        """Await what `start()` yields next, and note while it is suspended."""
+        go_on, sent = coming.send, None
         while True:
             try:
                 waited_for = go_on(sent)
             except StopIteration as stop:
                 return stop.value
-            self._suspend()
+            self._suspended_at = self._clock()
             try:
                 sent = yield waited_for
-                go_on = self._coroutine.send
+                go_on = coming.send
             except BaseException as error:  # noqa: BLE001 - a thrown error is for start() to handle
-                go_on, sent = self._coroutine.throw, error
+                go_on, sent = coming.throw, error
             finally:
-                self._resume()
+                self._waited = self._paused()
+                self._suspended_at = None

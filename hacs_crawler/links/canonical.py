@@ -127,7 +127,9 @@ class Resolver:
         left shows the kind of href: nothing for a path, "::" for a URL with a path, "?=&=" for a path
         with two parameters. No href may contain NUL, which lxml never returns.
         """
-        text = "\0".join(["", *(href for href in hrefs if len(href) <= LONGEST_URL)])
+        are_short = max(map(len, hrefs), default=0) <= LONGEST_URL
+        short = hrefs if are_short else [href for href in hrefs if len(href) <= LONGEST_URL]
+        text = "\0".join(["", *short])
         if "#" in text:
             text = _FRAGMENT.sub("", text)
         data = text.encode("utf-8", "surrogatepass")
@@ -148,7 +150,7 @@ class Resolver:
                 queries.append(href)
             elif link := self.link(href):
                 links.append(link)
-        links += self._with_queries(queries)
+        links += self._with_queries(queries) if queries else []
         if leads_here and (link := plain_url(self._base) or self.link("")):
             links.append(link)
         here = f"\n{self._scheme}{self._host}"

@@ -173,7 +173,8 @@ class SourceLinks(NamedTuple):
             if rules.volatile is not None:
                 links = map(rules.volatile.identity, links)
             lines = "\n".join(["", *links])
-        return fingerprints_of(lines).union(map(citation_fingerprint, self.citations))
+        marks = fingerprints_of(lines)
+        return marks.union(map(citation_fingerprint, self.citations)) if self.citations else marks
 
     def _lines(self) -> str:
         """Return all canonical links, each after a line feed."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,8 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
+# In groups, each of twice the times of the one before: there S is squared, for fewer exponentials.
+_ORDER: Final = np.arange(len(TIMES)).reshape(4, 5, 2).swapaxes(0, 1).ravel()
 # The fit matters most between these multiples of the page's mean gap, when its next visit usually is,
 _WINDOW: Final = 0.06, 3.5
 # and after that while S is between these values, when most visits are made.
@@ -139,12 +142,6 @@ def fitted(
     Weighted least squares (see `_WEIGHTS`), by Levenberg-Marquardt steps on w, ln a and ln b; on w and
     ln b alone for pages whose rate grows, which have a = 2b.
     """
-    gap = mean_gap_days[:, np.newaxis]
-    weight = np.full_like(survival, _WEIGHTS[2])
-    weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
-    weight[(_WINDOW[0] * gap <= TIMES) & (_WINDOW[1] * gap >= TIMES)] = _WEIGHTS[0]
-    weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
-
     # the rate grows if S(2x) is below S(x)^2; compared at an x with S(x) of about 0.7
     at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
     pages = np.arange(len(survival))
@@ -154,22 +151,33 @@ def fitted(
     share = np.where(grows, -0.5, 0.5)
     fast, slow = np.where(grows, 2.2, 2.0) * rate, np.where(grows, 1.1, 0.5) * rate
     least, most = np.where(grows, -1.0, 0.0), np.where(grows, 0.0, 1.0)
+
+    survival, days = survival[:, _ORDER].T.copy(), TIMES[_ORDER, np.newaxis]
+    weight = np.full_like(survival, _WEIGHTS[2])
+    weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
+    begins, ends = np.multiply.outer(_WINDOW, mean_gap_days)
+    weight[(begins <= days) & (ends >= days)] = _WEIGHTS[0]
+    weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
+    decays = np.empty((5, len(days) // 5, 2 * len(pages)))
+    of_fast, of_slow = np.split(decays.reshape(len(days), -1), 2, axis=1)
+    by_share, by_fast, by_slow, rest = slopes = np.empty((4, *survival.shape))
     for _ in range(_STEPS):
-        of_fast, of_slow = (np.exp(-np.multiply.outer(rate, TIMES)) for rate in (fast, slow))
-        slopes = np.empty((len(survival), 3, len(TIMES)))
-        np.subtract(of_fast, of_slow, out=slopes[:, 0])
-        np.multiply(of_fast, np.multiply.outer(-share * fast, TIMES), out=slopes[:, 1])
-        np.multiply(of_slow, np.multiply.outer((share - 1.0) * slow, TIMES), out=slopes[:, 2])
-        rest = survival - of_slow - share[:, np.newaxis] * slopes[:, 0]
-        slopes[grows, 2] += slopes[grows, 1]
-        slopes[grows, 1] = 0.0
-        weighted = slopes * weight[:, np.newaxis]
-        curvature = weighted @ slopes.transpose(0, 2, 1)
-        diagonal = np.einsum("nii->ni", curvature)
+        np.exp(np.concatenate((fast, slow)) * -days[: len(days) // 5], out=decays[0])
+        for before, twice in pairwise(decays):
+            np.square(before, out=twice)
+        np.subtract(of_fast, of_slow, out=by_share)
+        np.multiply(of_fast, np.multiply(-share * fast, days, out=by_fast), out=by_fast)
+        np.multiply(of_slow, np.multiply((share - 1.0) * slow, days, out=by_slow), out=by_slow)
+        np.subtract(survival, of_slow, out=rest)
+        rest -= share * by_share
+        by_slow[:, grows] += by_fast[:, grows]
+        by_fast[:, grows] = 0.0
+        equations = np.einsum("itn,jtn->nij", weight * slopes[:3], slopes)
+        diagonal = np.einsum("nii->ni", equations[:, :, :3])
         diagonal[:] = diagonal * (1 + _DAMPING) + _LEAST
-        step = np.linalg.solve(curvature, weighted @ rest[:, :, np.newaxis])[:, :, 0].T
-        np.clip(step, -1.0, 1.0, out=step)
-        share = np.clip(share + step[0], least, most)
+        step = np.linalg.solve(equations[:, :, :3], equations[:, :, 3:])[:, :, 0].T
+        step = np.maximum(np.minimum(step, 1.0), -1.0)
+        share = np.maximum(np.minimum(share + step[0], most), least)
         slow = slow * np.exp(step[2])
         fast = np.where(grows, 2.0 * slow, fast * np.exp(step[1]))
     is_swapped = fast < slow

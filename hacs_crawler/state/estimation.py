@@ -133,14 +133,13 @@ class Estimation:
             self._rates([*compress(pages, mask)], share)
             for mask, share in ((is_trusted, _NO_CHURN), (~is_trusted, self.churning_pages))
         ]
-        columns = []
-        for name in Rates.__slots__:
-            column = np.empty(len(pages))
-            column[is_trusted], column[~is_trusted] = (getattr(part, name) for part in parts)
-            columns.append(column)
-        return Rates(**dict(zip(Rates.__slots__, columns, strict=True)))
+        in_turn = [[getattr(part, name) for part in parts] for name in Rates.__slots__]
+        places = np.argsort(np.argsort(~is_trusted, kind="stable"))
+        return Rates(*map(np.concatenate, in_turn)).of(places)
 
     def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
+        if self.estimator not in ONE_RATE and all(len(page.visits) < 2 for page in pages):
+            return self.expected().of(np.zeros(len(pages), np.int64))
         history = histories(pages)
         # no other estimator asks for them
         became = _lifetimes_of_gaps(pages, *history[1:]) if self.has_posterior else None
