@@ -29,10 +29,10 @@ def records(p, found, *, by=None, runs=10, sites=61, first_at=1_000_000) -> Outc
     return made
 
 
-def drawn(size, true_share, *, low=0.0, high=0.5, seed=1, **how) -> Outcomes:
+def drawn(size, true_share, *, seed=1, **how) -> Outcomes:
     """Visits with random p, an update found in the share that `true_share` gives to p."""
     rng = np.random.default_rng(seed)
-    p = rng.uniform(low, high, size)
+    p = rng.uniform(0.0, 0.5, size)
     return records(p, rng.random(size) < true_share(p), **how)
 
 

@@ -278,7 +278,7 @@ def duane_line(windows: Windows) -> tuple[FloatArray, FloatArray]:
     x_off = x - x_mean[window]
     squares = sum_by_page(x_off * x_off, windows.offsets)
     slope = np.divide(
-        sum_by_page(x_off * (y - y_mean[window]), windows.offsets),
+        sum_by_page(x_off * y, windows.offsets),
         squares,
         out=np.full(len(windows), np.nan),
         where=(squares > 0) & (n > 1),

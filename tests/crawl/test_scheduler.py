@@ -118,6 +118,7 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     assert resumed.send() == "b/link"
     (left,) = resumed.scheduler._ranker.seeds.all()
     resumed.scheduler.close("finished")
+    assert resumed.crawler.stats.get_value("scheduler/enqueued") == 1
     assert tag_of(left).seed
     assert page_url(left) == "http://a/left"
 
@@ -159,16 +160,17 @@ def test_a_seed_in_another_schedulers_queue_is_held_to_be_ranked_once_the_state_
     assert len(world.scheduler._ranker.seeds) == is_open
 
 
+@pytest.mark.parametrize("inner", [Full, Scheduler])
 def test_of_many_that_wait_some_go_back_to_another_scheduler_if_it_takes_them(
-    asyncio_reactor: None,
+    inner: type[Scheduler], asyncio_reactor: None
 ) -> None:
-    world = World(HACS_INNER_SCHEDULER=Full)
+    world = World(HACS_INNER_SCHEDULER=inner)
     world.leave_alone.add("a")
     for number in range(MOST_PAUSED + 2):
         world.add_follow_up(f"a/{number}")
     for paused in (MOST_PAUSED, MOST_PAUSED, MOST_PAUSED + 2):
         assert world.send() is None
-        assert len(world.scheduler._waiting) == paused
+        assert len(world.scheduler._waiting) == (paused if inner is Full else MOST_PAUSED + 2)
         assert len(world.scheduler) == MOST_PAUSED + 2
 
 
@@ -221,7 +223,11 @@ def test_requests_of_a_host_that_is_to_be_left_alone_wait_and_others_go_on(world
 def test_what_is_asked_for_twice_is_sent_once_as_the_projects_filter_has_it(world: World) -> None:
     world.add_follow_up("a/page")
     assert not world.scheduler.enqueue_request(Request("http://a/page"))
+    assert not world.scheduler._is_quiet()
     assert world.send_all() == ["a/page"]
+    assert not world.scheduler._is_quiet()
+    world.under_way.clear()
+    assert world.scheduler._is_quiet()
 
 
 @pytest.mark.parametrize("budget", [None, 5])

@@ -16,7 +16,7 @@ from hacs_crawler.model import (
     estimate,
 )
 from hacs_crawler.model.bursts import with_bursts
-from hacs_crawler.model.grid import RATES, posterior
+from hacs_crawler.model.grid import RATES, SURVIVAL, posterior
 from hacs_crawler.model.localized import last_windows
 from hacs_crawler.model.survival import TIMES, fitted
 from hacs_crawler.utils.arrays import FloatArray, sum_by_page
@@ -135,6 +135,15 @@ def test_a_page_seen_once_goes_on_as_any(name: str) -> None:
     found = estimate(name, Visits(np.array([3.0]), np.array([False]), np.array([0, 1])))
     assert -1.0 <= found.fast_share[0] <= 1.0
     assert found.fast_per_day[0] >= found.slow_per_day[0] >= 0.0
+
+
+def test_the_fit_is_centred_on_the_mean_gap_or_on_the_mean_time_between_updates() -> None:
+    visits = Visits(np.array([0.0, 0.0, 5.0]), np.array([False] * 3), np.array([0, 1, 3]))
+    found = estimate("weibull", visits)
+    mean = np.array([1.0 / found.rate_per_day[0], 5.0])
+    expected = fitted(posterior(visits.gaps(), DEFAULT_PRIOR) @ SURVIVAL, mean)
+    columns = found.fast_share, found.fast_per_day, found.slow_per_day
+    assert np.array(columns) == pytest.approx(np.array(expected))
 
 
 def test_pages_that_go_on_by_types_are_between_types_and_rates() -> None:

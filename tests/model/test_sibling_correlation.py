@@ -1,11 +1,16 @@
 """How often pages of a site are updated together, learned from visits."""
 
+import itertools
+
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from hacs_crawler.model import USUAL_SIBLING_CORRELATION, Visits, fit_sibling_correlation
+from hacs_crawler.model.estimators import mle
+from hacs_crawler.model.siblings import CELLS, CONCENTRATIONS, MEANS, PRIOR_SITES
 
 YEARS = 4 * 365.0
 Flat = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]
@@ -66,26 +71,6 @@ def test_pages_that_have_nothing_to_do_with_each_other_are_not_together(gap_days
     assert found < 0.1
 
 
-def test_many_sites_under_one_key_are_less_together_than_each_by_itself() -> None:
-    rng = np.random.default_rng(3)
-    sites, updates = sites_of(rng, 0.6, (0.01,) * 4)
-    visits = visited(rng, updates, 10.0)
-    order = rng.permutation(len(np.unique(sites)))
-    merged = [order[sites - 1] // k + 1 for k in (1, 2)]
-    found = [fit_sibling_correlation(keys, Visits(*visits)) for keys in merged]
-    assert found == sorted(found, reverse=True)
-    assert found[0] > 0.5
-    assert 0.2 < found[1] < 0.45
-
-
-def test_a_slower_page_shares_in_proportion_to_the_rates() -> None:
-    rng = np.random.default_rng(4)
-    sites, updates = sites_of(rng, 0.81, (0.01, 0.04))
-    # the slow one shares 0.81 of its updates, which are 0.2 of the fast one's: 0.81 * 0.01 / 0.04
-    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, 5.0)))
-    assert found == pytest.approx(0.81, abs=0.1)
-
-
 def test_without_siblings_or_updates_the_usual_is_assumed() -> None:
     rng = np.random.default_rng(5)
     sites, updates = sites_of(rng, 0.5, (0.01,), 10)
@@ -101,29 +86,55 @@ def test_without_siblings_or_updates_the_usual_is_assumed() -> None:
         assert found == pytest.approx(USUAL_SIBLING_CORRELATION, abs=1e-6)
 
 
-def test_few_pairs_move_it_little() -> None:
-    days = np.array([0.0, 50.0, 60.0, 0.0, 55.0, 61.0])
-    updated = np.array([False, True, False, False, True, False])
-    found = fit_sibling_correlation(np.array([1, 1]), Visits(days, updated, np.array([0, 3, 6])))
-    assert abs(found - USUAL_SIBLING_CORRELATION) < 0.05
+def pairs_of(visits: Visits, some: list[int]) -> tuple[list[float], int]:
+    """By the definition, x of all pairs of a site's pages, and the number of updates in pairs."""
+    rates, found, updates = mle(visits.gaps()), [], set()
+    ends = {page: range(visits.offsets[page] + 1, visits.offsets[page + 1]) for page in some}
+    for page, sibling in itertools.permutations(some, 2):
+        for end in ends[page]:
+            a, b = visits.visit_days[end - 1 : end + 1]
+            x, has_overlap = 0.0, False
+            for other in ends[sibling]:
+                since, until = visits.visit_days[other - 1 : other + 1]
+                overlap = max(0.0, min(b, until) - max(a, since)) / (b - a)
+                chance = -np.expm1(-rates[sibling] * (until - since))
+                x += overlap * (visits.updated[other] / chance - 1.0 if chance else 0.0)
+                has_overlap |= overlap > 0
+            if has_overlap and visits.updated[end] and rates[sibling] > 0:
+                found.append(min(1.0, rates[sibling] / rates[page]) * x)
+                updates.add(end)
+    return found, len(updates)
 
 
-def test_a_giant_counts_as_one_site() -> None:
-    rng = np.random.default_rng(10)
-    sites, updates = sites_of(rng, 0.8, (0.01,) * 4, 60)
-    sites[sites > 20] = 21
-    updates[80:] = [rng.uniform(0, YEARS, len(times)) for times in updates[80:]]
-    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, 10.0)))
-    assert found > 0.6
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_posterior_mean_of_the_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sites, updates = sites_of(rng, 0.7, (0.01, 0.004, 0.01), 2)
+    visits = Visits(*visited(rng, updates, 80.0))
+    edges = np.linspace(0.0, 1.0, CELLS + 1)
+    r = (edges[1:] + edges[:-1]) / 2
+    means, concentrations = (axis.ravel() for axis in np.meshgrid(MEANS, CONCENTRATIONS))
+    beta = scipy.stats.beta(concentrations * means, concentrations * (1.0 - means))
+    cells = np.diff(beta.cdf(edges[:, None]), axis=0)
+    usual = PRIOR_SITES * USUAL_SIBLING_CORRELATION
+    weight = scipy.stats.beta(usual, PRIOR_SITES - usual).pdf(means)
+    for site in (1, 2):
+        found, number = pairs_of(visits, np.flatnonzero(sites == site).tolist())
+        power = number / len(found) / 2
+        weight *= np.prod([1.0 + r * x for x in found], axis=0) ** power @ cells
+    expected = r @ cells @ weight / weight.sum()
+    found_again = fit_sibling_correlation(sites, visits)
+    assert found_again == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_numbers_of_sites_do_not_matter() -> None:
+def test_the_numbers_of_sites_and_the_unit_of_time_do_not_matter() -> None:
     rng = np.random.default_rng(9)
     sites, updates = sites_of(rng, 0.5, (0.02, 0.01, 0.01), 10)
     visits = visited(rng, updates, 20.0)
     numbers = rng.choice(2**32, 11, replace=False).astype(np.int64)
     found = fit_sibling_correlation(sites, Visits(*visits))
-    renamed = fit_sibling_correlation(numbers[sites], Visits(*visits))
+    scaled = Visits(visits[0] / 3000.0, *visits[1:])
+    renamed = fit_sibling_correlation(numbers[sites], scaled)
     assert renamed == pytest.approx(found)
 
 

@@ -62,7 +62,7 @@ async def test_one_304_of_a_host_and_run_is_checked_and_wrong_ones_get_no_more_c
     async with open_crawl(tmp_path, **settings) as crawl:
         engine: Any = crawl.crawler.engine
         engine.download_async, crawl.clock = download, lambda: NOW + 1
-        for url in (RIGHT, WRONG, THIRD):
+        for url in (RIGHT, WRONG, THIRD, f"{WRONG}2"):
             first = HtmlResponse(url, body=b"<a href='/old'>Old</a>", headers={"ETag": '"5f"'})
             visit = observe(first, url, NOW - 9, crawl.config.rules).visit
             await crawl.state.once(State.record, [visit])
@@ -76,10 +76,12 @@ async def test_one_304_of_a_host_and_run_is_checked_and_wrong_ones_get_no_more_c
         for url in (KNOWN, RIGHT, RIGHT, WRONG, THIRD):
             await see_304(crawl, url)
         assert (asked, crawl.quota.controls, crawl.quota.budget) == ([RIGHT, WRONG], 0, 100)
-        assert await headers_of(crawl, WRONG) == {}
+        assert await headers_of(crawl, f"{WRONG}2") == {}
         assert await headers_of(crawl, "http://new.example/") == {}
         counts = [crawl.stats.get(f"controls/{name}") for name in ("confirmed", "contradicted")]
         assert counts == [1, 1]
+    async with open_crawl(tmp_path, HACS_CONDITIONAL_REQUESTS=True) as crawl:
+        assert await headers_of(crawl, f"{WRONG}2") == {b"If-None-Match": [b'"5f"']}
     assert f"wrong.example answered 304 for {WRONG}, which had new links" in caplog.text
 
 

@@ -155,10 +155,12 @@ async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: P
 
 async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(tmp_path: Path) -> None:
     citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
-    links = "<a href=/1.pdf>pdf</a> <a href=/slides/>slides</a> <a href=/2.pdf>more in detail</a>"
+    links = (
+        "<a href=/1.pdf>full pdf</a> <a href=/slides/>slides</a> <a href=/2.pdf>more in detail</a>"
+    )
     row = f"<li>{citation} {links}</li>"
     pdf, *others = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things
-    title = f"{citation} pdf slides more in detail"
+    title = f"{citation} full pdf slides more in detail"
     assert (pdf.text, pdf.url) == (title, "http://a.example/1.pdf")
     assert [link.text for link in others] == ["slides", "more in detail"]
 

@@ -103,6 +103,21 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
         assert said in caplog.text
 
 
+@pytest.mark.parametrize(("emptied", "is_said"), [(9, True), (8, False)])
+async def test_a_field_that_became_empty_on_nearly_all_pages_is_pointed_out(
+    emptied: int, is_said: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_crawl(tmp_path, **KEYED) as crawl:
+        part, response = crawl.parts.of(LastItems), Response(URL)
+        for number in range(10):
+            shown = {"id": 7, "name": "x" * (number >= emptied)}
+            part._before[f"{URL}{number}"] = Kept(0, {item_key(shown, "id") or 0: {"name": "x"}})
+            part.shown(response, shown, frozenset(), may_be_news=False)
+            part.observed(observed(Visit(f"{URL}{number}", 86_400), "", response))
+        part.sum_up()
+    assert (f"'name' has become empty on {emptied} of 10 pages" in caplog.text) is is_said
+
+
 @pytest.mark.parametrize(("days", "level"), [((), "WARNING"), ((1,), "INFO"), ((1, 1), "INFO")])
 async def test_a_field_that_no_item_has_is_a_mistake_in_a_first_run_alone(
     days: tuple[int, ...], level: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -7,8 +7,9 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
+from scrapy.exceptions import NotConfigured
 
-from crawl_support import open_crawl
+from crawl_support import new_crawler, open_crawl
 from hacs_crawler.parts.metrics import Metrics, metrics_of
 
 
@@ -60,6 +61,12 @@ def test_a_stat_is_a_metric_with_the_spiders_name(
     stats: dict[str, object], metrics: list[str]
 ) -> None:
     assert sorted(text_of(**stats)) == metrics
+
+
+def test_without_an_address_nothing_is_served() -> None:
+    with pytest.raises(NotConfigured):
+        Metrics.from_crawler(new_crawler())
+    Metrics.from_crawler(new_crawler(HACS_METRICS="127.0.0.1:9"))
 
 
 async def test_stats_are_served_until_the_crawl_ends(tmp_path: Path) -> None:

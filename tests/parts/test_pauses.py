@@ -11,6 +11,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.robotstxt import ProtegoRobotParser
+from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, UnderWay, new_crawl, new_crawler, run, settled
 from hacs_crawler.crawl.crawl import Crawl
@@ -30,7 +31,8 @@ class World:
 
     def __init__(self) -> None:
         self.timers = Timers()
-        crawl = SimpleNamespace(crawler=UnderWay().crawler)
+        self.under_way = UnderWay()
+        crawl = SimpleNamespace(crawler=self.under_way.crawler)
         self.part = HostPauses(cast(Crawl, crawl), self.timers.clock)
 
     def answer(self, host: str, status: int, after: float | None = None) -> None:
@@ -56,6 +58,17 @@ def test_a_host_is_left_alone_for_as_long_as_it_asked(world: World, status: int)
     assert world.admit("a.example") == 1.0
     world.timers.go_on(1.0)
     assert world.admit("a.example") <= 0.0
+
+
+def test_what_waits_to_be_sent_to_the_host_is_put_back(world: World) -> None:
+    waiting = [Deferred[None](), Deferred[None]()]
+    for host, deferred in zip("ab", waiting, strict=True):
+        request = Request(f"http://{host}.example/2")
+        world.under_way.begin(request)
+        world.under_way._downloader.slots[f"{host}.example"].queue.append((request, deferred))
+    world.answer("a.example", 429, 30.0)
+    assert [deferred.called for deferred in waiting] == [True, False]
+    waiting[0].addErrback(lambda failure: failure.trap(PutBackError))
 
 
 def test_of_two_wishes_the_longer_counts(world: World) -> None:

@@ -1,5 +1,6 @@
 """Marks that pages of one site share are taken back: of a template, and of a page that is not theirs."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -146,6 +147,19 @@ def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
     assert taken_back(tmp_path, *batches) == ([], list(unread))
 
 
+async def test_a_page_whose_item_was_doubted_counts_once(tmp_path: Path) -> None:
+    shown, now = [[9], [1], [2], [3], [4]], [[9], [9], [9], [9], [4]]
+    async with open_crawl(tmp_path) as crawl:
+        part = crawl.parts.of(Templates)
+        recorded = await crawl.state.once(State.record, visits(1, shown, ITEM_RULES))
+        pages = [visited.after for visited in recorded]
+        doubted = [part.doubts(*each) for each in zip(pages, map(frozenset, now), strict=True)]
+        assert doubted == [False, False, False, True, False]
+        part.recorded(await crawl.state.once(State.record, visits(2, now, ITEM_RULES)))
+        await part.round_ended(lambda: False)
+        assert crawl.stats.get("unread_visits") == 3
+
+
 @pytest.mark.parametrize(
     ("days", "first", "second", "rules", "unread"),
     [
@@ -198,6 +212,8 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
     label = Label("hacs", "bayes", 0.0, "visit", siblings=False)
     ranked = Prediction(label.number, 1, 0.5, 0.1, 1.0, 0.0)
     second_visits = [replace(visit, prediction=ranked) for visit in visits(2, second)]
+    never_seen = Prediction(label.number, 1, 1.0, 0.1, math.inf, 0.0)
+    second_visits[0] = replace(second_visits[0], prediction=never_seen)
 
     async def scenario() -> None:
         async with open_crawl(tmp_path) as crawl:
@@ -205,7 +221,7 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
             recorded = await crawl.state.once(State.record, second_visits)
             crawl.stats.count_recorded(recorded, "page")
             crawl.parts.of(Templates).recorded(recorded)
-            assert crawl.stats.get("updates") == crawl.stats.found_updates == len(second)
+            assert crawl.stats.get("updates") == crawl.stats.found_updates + 1 == len(second)
             await crawl.parts.of(Templates).round_ended(lambda: False)
             names = "updates", "new_links", "found_updates"
             assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4

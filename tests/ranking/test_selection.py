@@ -1,6 +1,7 @@
 """From ranking rows to an order of visits."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -107,6 +108,26 @@ def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:
     table = rows({"rate": 5.0}, {"rate": 0.001})
     assert order(table, threshold=0.5) == [0]
     assert order(table, "brute-force", threshold=0.5) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "true"),
+    [
+        ({}, "counts_siblings ranks_by_p"),
+        ({"siblings": False}, "ranks_by_p"),
+        ({"elapsed_from": "update"}, "ranks_by_p"),
+        ({"budget": 0}, "counts_siblings leaves_out ranks_by_p"),
+        ({"threshold": 0.5}, "counts_siblings leaves_out least_p ranks_by_p"),
+        ({"threshold": 0.5, "policy": "brute-force"}, "counts_siblings leaves_out"),
+        ({"stale_days": 9.0}, "counts_siblings"),
+        ({"weights": ((re.compile("x"), 2.0),)}, "counts_siblings demands"),
+        ({"every": ((re.compile("x"), 1.0, 2.0),)}, "counts_siblings demands"),
+    ],
+    ids=str,
+)
+def test_what_follows_from_options(settings: dict[str, Any], true: str) -> None:
+    names = "counts_siblings", "demands", "leaves_out", "least_p", "ranks_by_p"
+    assert [name for name in names if getattr(options(**settings), name)] == true.split()
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,15 @@ def test_the_row_says_since_when_a_page_is_unchanged_and_whether_the_last_visit_
     assert found == (100 * len(visits), since, updates, is_baseline)
 
 
+def test_the_gap_in_which_the_rules_changed_brings_no_update_if_that_visit_is_not_kept() -> None:
+    page = Page("http://example.edu/~a/")
+    for number, (rules, mark) in enumerate([(1, 1), (1, 5), (7, 9), (7, 10)], 1):
+        merge(page, Visit(page.url, 100 * number, marks=frozenset({mark}), rules=rules))
+    page.visits = array("I", [100, 200, 400])
+    (row,) = np.frombuffer(encode_row(page), ROW)
+    assert (row["updates"], row["is_baseline"]) == (1, 1)
+
+
 @given(st.binary(max_size=200), st.lists(st.none() | st.text() | st.binary(), max_size=30))
 def test_rubbish_is_refused_or_is_a_page_also_with_the_right_checksum(
     rubbish: bytes, values: list[object]

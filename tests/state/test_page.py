@@ -352,7 +352,7 @@ def test_merging_pages_depends_on_neither_order_nor_grouping_nor_repetition(
 
 def test_what_repeats_two_pages_has_the_validators_of_neither() -> None:
     one, later = visit(10, 1, digest=4, etag="one"), visit(30, 1, digest=4, etag="later")
-    repeat = Visit(URL, 50, News.REPEATED, digest=4, repeats=True)
+    repeat = Visit(URL, 50, News.REPEATED, digest=4)
     a, b, c = page_after(one), page_after(repeat), page_after(later)
     assert b.last_visit is None, "what it repeats is not known"
     merged = joined(a, b, c)

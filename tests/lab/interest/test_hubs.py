@@ -15,11 +15,11 @@ from hacs_crawler.lab.interest.hubs import (
 from hacs_crawler.utils.arrays import FloatArray
 
 
-def scored(sites: list[list[bool]], views: float = 100.0) -> SiteScores:
+def scored(sites: list[list[bool]]) -> SiteScores:
     """Score sites by which of their pages are temporal, all with the same views."""
     site_of = np.repeat(np.arange(len(sites)), [len(site) for site in sites])
     is_temporal = np.array([page for site in sites for page in site], np.bool_)
-    return score_sites(site_of, is_temporal, np.full(site_of.size, views), len(sites))
+    return score_sites(site_of, is_temporal, np.full(site_of.size, 100.0), len(sites))
 
 
 def test_the_score_is_the_papers() -> None:
@@ -105,13 +105,13 @@ DAYS = 60
 WEEK = np.array([1.3, 1.3, 1.2, 1.2, 1.1, 0.5, 0.4])
 
 
-def spike(day: int, views: float = 400.0, days: int = DAYS) -> FloatArray:
+def spike(day: int, days: int = DAYS) -> FloatArray:
     """A story: half of what is left is read on each day."""
-    return np.array([views * 0.5 ** (at - day) if at >= day else 0.0 for at in range(days)])
+    return np.array([400.0 * 0.5 ** (at - day) if at >= day else 0.0 for at in range(days)])
 
 
-def steady(views: float = 20.0, days: int = DAYS) -> FloatArray:
-    return np.random.default_rng(0).poisson(views * WEEK[np.arange(days) % 7]).astype(np.float64)
+def steady(views: float = 20.0) -> FloatArray:
+    return np.random.default_rng(0).poisson(views * WEEK[np.arange(DAYS) % 7]).astype(np.float64)
 
 
 def is_temporal(views: FloatArray) -> bool:

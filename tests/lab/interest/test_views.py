@@ -33,16 +33,16 @@ def views_of(table: dict[str, list[float]], bins_a_day: int = 1) -> Views:
     return gathered(list(table), page, bins, numbers.astype(np.float64), bins_a_day)
 
 
-def web(news: int = 3, others: int = 6) -> Views:
-    """Sites of which the first are news: a story a day, and a page about them."""
+def web() -> Views:
+    """Nine sites of which the first three are news: a story a day, and a page about them."""
     random = np.random.default_rng(0)
     table: dict[str, list[float]] = {}
-    for site in range(news + others):
+    for site in range(9):
         for page in range(12):
             day = 3 + 4 * page
             story = [400 * 0.4 ** (one - day) if one >= day else 0 for one in range(60)]
             steady = random.poisson(10, 60).tolist()
-            is_story = site < news and page < 10
+            is_story = site < 3 and page < 10
             folder = "news" if is_story else "about"
             table[f"https://s{site}.example/{folder}/2026/{page}.html"] = (
                 story if is_story else steady

@@ -1,6 +1,8 @@
 """Which browser is launched, and that none is where its file is not there."""
 
+import asyncio
 import logging
+import os
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,17 @@ def test_its_temporary_folder_has_a_short_name_whatever_tmpdir_says(
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
         with short_folder() as folder:
             assert Path(folder).parent == folder_of
+
+
+def test_the_browser_has_the_project_s_environment_and_a_folder_for_its_files() -> None:
+    for given in (None, {"A": "b"}):
+        env = launch.in_folder({"env": given}, "/t")["env"]
+        assert env == {**os.environ, **(given or {}), "TMPDIR": "/t"}
+
+
+async def test_work_that_hangs_did_not_end_in_time() -> None:
+    assert await launch.within(asyncio.sleep(0), 9.0)
+    assert not await launch.within(asyncio.sleep(9), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,8 @@ async def test_a_page_is_fetched_the_other_way_and_once_more_before_its_verdict(
         assert answer.body == page(shown).body
         assert rendered == asked
         assert part.records(URL) == (after, site)
+        is_marked = after.verdict is Verdict.BROWSER is not before.verdict
+        assert bool(part._crawl.stats.get("render/marked")) is is_marked
 
 
 async def test_pages_are_judged_by_their_site_and_only_where_there_is_something_to_judge(
@@ -213,6 +215,8 @@ async def test_requests_for_pages_that_need_a_browser_are_marked(
         request = Request(
             URL, headers={"If-None-Match": "1"}, meta={"hacs.render": "http://b.example/"}
         )
+        await part.before_request(request, None)
+        assert "playwright" not in request.meta
         await part.before_request(request, URL)
         assert request.meta.get("hacs.render") == (URL if is_marked else None)
         assert ("If-None-Match" in request.headers) is not is_marked

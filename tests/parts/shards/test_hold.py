@@ -12,7 +12,7 @@ from scrapy.exceptions import IgnoreRequest
 from twisted.internet.defer import Deferred
 
 from crawl_support import UnderWay, settled
-from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.parts.shards import hold
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.state import Shard
@@ -29,7 +29,6 @@ class Lock:
         self.seconds = 60.0
         self.holder: str | None = None
         self.is_ours = True
-        self.is_away = False
 
     def take(self) -> str | None:
         return self.holder
@@ -38,9 +37,7 @@ class Lock:
         return self.is_ours
 
     def release(self) -> None:
-        if self.is_away:
-            msg = "the state is away"
-            raise StateError(msg)
+        pass
 
 
 class Handlers:
@@ -125,12 +122,10 @@ async def test_what_would_be_sent_past_the_deadline_waits_until_the_same_lock_is
     assert holding.handlers.sent == [URL, f"{URL}0", f"{URL}1"]
     # what waited together is as far apart as the slot says
     assert pauses[-2:] == [0.0, pytest.approx(5.0, abs=0.5)]
-
-
-async def test_the_lock_is_renewed_while_the_crawl_lasts(holding: Held) -> None:
-    await holding.take()
-    holding.now = 100.0
-    await holding.until(holding.hold.may_send)
+    holding.now += 1.0
+    holding.engine_slot.closing = object()
+    with pytest.raises(IgnoreRequest):
+        await holding.send()
 
 
 async def test_a_lock_that_is_not_this_crawl_s_is_lost_for_good(holding: Held) -> None:
@@ -161,9 +156,6 @@ async def test_a_crawl_that_ends_waits_for_no_lock_and_misses_none(
     holding.lock.is_ours = False
     await holding.until(lambda: not holding.hold.may_send())
     assert holding.lost == []
-    holding.lock.is_away = True
-    holding.hold.release()
-    assert "the state is away; others can crawl shard 0/2 in two minutes" in caplog.text
 
 
 async def test_a_lock_that_is_released_while_it_is_renewed_is_not_lost(holding: Held) -> None:
@@ -178,17 +170,6 @@ async def test_a_lock_that_is_released_while_it_is_renewed_is_not_lost(holding: 
     await holding.until(lambda: bool(renewals))
     await asyncio.sleep(0.02)
     assert holding.lost == []
-
-
-async def test_nothing_waits_for_the_lock_when_the_crawl_closes(
-    holding: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hold, "RENEW_SECONDS", 3600.0)
-    await holding.take()
-    holding.now = holding.lock.seconds
-    holding.engine_slot.closing = object()
-    with pytest.raises(IgnoreRequest):
-        await holding.send()
 
 
 async def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(

@@ -203,6 +203,7 @@ async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling
         await world.visit(THEIRS)
         assert world.handed_over(0) == {ids[2]}
     async with crawling(planned()) as world:
+        assert [request.url async for request in world.part.start_requests()] == [urls[2]]
         assert world.follow(urls[2])
         assert world.timers.waiting == []
         assert world.part.takes(urls[2], None)

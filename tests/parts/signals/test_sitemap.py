@@ -9,6 +9,7 @@ from hacs_crawler.parts.signals.sitemap import (
     MOST_BYTES,
     MOST_ENTRIES,
     SignalError,
+    read_pings,
     read_sitemap,
     second_of,
     sitemaps_of_robots,
@@ -109,6 +110,15 @@ def test_packed_sitemaps_are_unpacked_up_to_a_size() -> None:
         read_sitemap(gzip.compress(b" " * (MOST_BYTES + 1)), URL, NOW)
     with pytest.raises(SignalError, match="larger"):
         read_sitemap(body + b" " * MOST_BYTES, URL, NOW)
+
+
+def test_pings_come_without_the_heading_and_empty_lines() -> None:
+    first, second = "http://a.example/1", "http://a.example/2"
+    lines = ["URL,time", "", " , ", f"{first},1000000000", second]
+    assert [*read_pings(lines, "pings", NOW)] == [(first, 1_000_000_000), (second, NOW)]
+    for number, wrong in enumerate((["no page,1"], [second, "url,time"]), 1):
+        with pytest.raises(SignalError, match=f"pings, line {number}"):
+            list(read_pings(wrong, "pings", NOW))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-7"])
