@@ -257,10 +257,10 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
         is_lost = is_new & (np.minimum.reduceat(until, begins) == first)
         is_control = updated & (np.diff(visits, prepend=0) <= CONTROL_SECONDS)
         keep = np.zeros(len(pages), np.bool_)
-        keep[page_of[is_new & ~is_lost]] = True
         if (baselines := baselines_of(pages)) is not None:
             # a visit by other rules does not show whether links are still there
             is_lost &= ~np.append(baselines, [True, True])[places + 1]
+        keep[page_of[is_new]] = True
         keep[page_of[is_lost]] = False
         keep[np.searchsorted(offsets, np.flatnonzero(is_control), "right") - 1] = False
         of_visits[np.repeat(keep, np.diff(offsets))] = LinkLifetime.LASTING
