@@ -27,6 +27,7 @@ PERIODS = {
     # made as benchmarks/recrawl/others.md says
     "transit-feeds": ("2024-01-01", "2026-01-01"),
     "package-index": ("2024-01-01", "2026-01-01"),
+    "link-lists": ("2022-01-01", "2024-01-01"),
 }
 CRAWLS: dict[str, tuple[str, float | None]] = {
     "none": ("hacs", None),
