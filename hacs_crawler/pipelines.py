@@ -130,7 +130,7 @@ class OnlyChanges:
             return frozenset()
 
     def _warn(self) -> None:
-        if self._has_warned:
+        if self._has_warned or Crawl.of(self._crawler).failure is not None:
             return
         self._has_warned = True
         settings = self._crawler.settings

@@ -259,10 +259,7 @@ class Crawl:
         has_patterns = is_first_run and isinstance(self.config.pages, tuple)
         pages = [*self.config.pages] if has_patterns else []
         weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
-        # without a budget or threshold, requests from callbacks are not ranked
-        is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
-        of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced} if is_ranked else {}
-        of_pages["HACS_PAGES"] = pages
+        of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced, "HACS_PAGES": pages}
         # later runs do not read the links of unchanged pages
         deny, allow = ([*links.deny], [*links.allow]) if is_first_run else ([], [])
         of_links = {"HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
@@ -273,6 +270,10 @@ class Crawl:
                 matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
                 matched |= demands_of(urls, ranking.weights, ranking.every)[1]
                 kind = "known page" if len(urls) < MOST_URLS else kind
+        # without a budget or threshold, requests from callbacks are not ranked
+        is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
+        if kind != "known page" and not is_ranked:
+            of_pages = {"HACS_PAGES": pages}
         no_page = f"{kind}, or an earlier pattern matches first"
         no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
             self.config.rules is not links

@@ -365,6 +365,9 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
     wrong = any_spider.run(code, status=1, HACS_WATCH="items", HACS_BUDGET=0, **PIPELINE)
     assert "HACS_BUDGET = '0'" in wrong.log
     assert "OnlyChanges needs" not in wrong.log
+    bare = any_spider.run(code, status=1, HACS_WATCH="items", ADDONS="{}", **PIPELINE)
+    assert "OnlyChanges needs the add-on" in bare.log
+    assert "OnlyChanges passes" not in bare.log
 
 
 ONE_OBJECT = """
@@ -423,7 +426,8 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
             "2 items came from answers that are not pages, and will pass in every run" in crawl.log
         )
     given = {"HACS_WATCH": "items", "HACS_PAGES": "all", **PIPELINE}
-    any_spider.run(LISTS, **given)
+    followed = any_spider.run(LISTS, HACS_WEIGHTS='{"/none/": 2}', **given)
+    assert "HACS_WEIGHTS: '/none/' matches no known page" in followed.log
     other = LISTS.replace("def parse(", "name = 'other'\n\n        def parse(")
     refused = any_spider.run(other, status=1, HACS_WATCH_FIELDS="price", **given)
     assert "is also watched by the spider 'seeded', but differently" in refused.log
