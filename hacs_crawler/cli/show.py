@@ -238,12 +238,12 @@ def _page_text(facts: PageFacts, config: Config, now: float) -> Iterator[str | T
     )
     if facts.page.visits:
         yield ""
-        yield from _visits(facts)
+        yield from _visits(facts, config)
 
 
 def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, str]]:
     forecast, document = facts.forecast, facts.document
-    yield "seen", _seen(facts, now)
+    yield "seen", _seen(facts, config, now)
     yield from _news(facts)
     yield "rate", _rate(document, config)
     if document["churning"] > LEAST_CHURNING:
@@ -274,7 +274,7 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
     if document["visits_set_aside"]:
         yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
     if document["visits_doubtful"]:
-        said = "that showed hardly anything of the page: the next one decides"
+        said = "that showed hardly anything that the page had shown before: the next one decides"
         yield "doubtful", f"{counted(document['visits_doubtful'], 'visit')} {said}"
     if document["visits_unread"]:
         yield "unread", f"{counted(document['visits_unread'], 'visit')} that did not show the page"
@@ -282,8 +282,8 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
         gone = f"404 or 410 answered {counted(page.gone, 'time')}"
         yield "gone", f"{gone}, last {minute_text(page.last_news)}"
     if page.failures:
-        failed = counted(page.failures, "attempt")
-        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
+        failed = counted(page.failures, "attempt") + " since then" * bool(page.visits)
+        yield "failures", f"{failed} failed, the last one {minute_text(page.last_news)}"
     for harvest in page.harvests.values():
         until = minute_text(harvest.until)
         yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
@@ -291,7 +291,7 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
         yield signals.kind, _signals(signals)
 
 
-def _seen(facts: PageFacts, now: float) -> str:
+def _seen(facts: PageFacts, config: Config, now: float) -> str:
     page, visits = facts.page, facts.document["visits"]
     if not visits:
         return "never"
@@ -302,12 +302,13 @@ def _seen(facts: PageFacts, now: float) -> str:
         f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
         f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
-        f"{counted(len(page.spells.marks), _noun(page.latest_rules))} so far"
+        f"{counted(len(page.spells.marks), _noun(page.latest_rules, config))} so far"
     )
 
 
-def _noun(rules: int) -> str:
-    return "request" if rules == ONLY_REQUESTS.fingerprint else noun_of(rules)
+def _noun(rules: int, config: Config) -> str:
+    nouns = {config.rules.fingerprint: config.noun, ONLY_REQUESTS.fingerprint: "request"}
+    return nouns.get(rules, noun_of(rules))
 
 
 def _rate(document: dict[str, Any], config: Config) -> str:
@@ -368,11 +369,11 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     return f"in {wait}, {at}, when it passes {bar}, if no other page changes"
 
 
-def _visits(facts: PageFacts) -> Iterator[str]:
+def _visits(facts: PageFacts, config: Config) -> Iterator[str]:
     page, rules = facts.page, facts.page.by_visit()[1]
     visits = list(zip(page.visits, facts.document["visits"], strict=True))
     for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
-        noun = _noun(rules[at] or page.latest_rules)
+        noun = _noun(rules[at] or page.latest_rules, config)
         what = "update" if visit["is_update"] else "nothing new"
         if visit["new_links"]:
             kind = "new or changed" if noun == "item" else "new"
