@@ -166,9 +166,8 @@ def _state(config: Config, shards: int | None) -> Iterator[Check]:
             result = f"{damaged} of {counted(len(is_whole), 'page')} cannot be read"
             yield Check("state", "warning", result, "import a backup: the other pages are kept")
     except (ConfigError, StateError) as error:
-        advice = (
-            "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
-        )
+        advice = "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; "
+        advice += "is that running and yours?" if path is None else "may you write to it?"
         yield Check("state", "failure", str(error), advice * isinstance(error, StateError))
     finally:
         stack.close()

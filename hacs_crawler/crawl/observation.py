@@ -225,7 +225,7 @@ def type_of(response: Response) -> AnswerType:
         return "XML"
     if isinstance(response, JsonResponse):
         return "JSON"
-    return "text" if isinstance(response, TextResponse) else "binary"
+    return "plain text" if isinstance(response, TextResponse) else "binary files"
 
 
 def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation:

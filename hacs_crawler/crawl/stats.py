@@ -39,8 +39,8 @@ MOST_CHURNING: Final = 10_000
 _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
 # Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
-    "not_observed/doubtful": "showed hardly anything of the page, and will count if the next visit "
-    "confirms it",
+    "not_observed/doubtful": "showed hardly anything that the page had shown before, and will count "
+    "if the next visit confirms it",
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
     "counted as one visit with it",
     "baselines": "served as a baseline: what is watched has changed since the visit before",
@@ -249,9 +249,8 @@ class CrawlStats:
             (because["cached"], "answer", "came from the HTTP cache"),
             (failed, "request", "failed"),
         ]
-        missed = (
-            sum(number for number, _, _ in unseen) + because["rejected"]
-        )  # which have a line below
+        # rejected answers have a line below
+        missed = sum(number for number, _, _ in unseen) + because["rejected"]
         phrases = [f"{counted(number, noun)} {what}" for number, noun, what in unseen if number]
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")

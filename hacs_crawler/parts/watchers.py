@@ -21,7 +21,7 @@ logger = safe_logger(__name__)
 NOTE: Final = "watchers"
 _READ_FROM: Final[dict[str, str]] = {
     "JSON": '"items", or "jmespath:…"',
-    "text": '"items", or a function',
+    "plain text": '"items", or a function',
     "XML": '"items", or "xpath:…"',
     "HTML": '"items", or "css:…"',
 }

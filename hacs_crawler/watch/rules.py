@@ -28,7 +28,7 @@ _UNSEEN: Final = re.compile(
 )
 
 Shown = str | bytes
-AnswerType = Literal["HTML", "XML", "JSON", "text", "binary"]
+AnswerType = Literal["HTML", "XML", "JSON", "plain text", "binary files"]
 # Returns the watched things of a response; gets the tree of HTML, None for other types.
 Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
 

@@ -160,5 +160,5 @@ def text_reader() -> Reader:
 READERS: Final[dict[str, tuple[Callable[[str], Reader], tuple[AnswerType, ...]]]] = {
     "css": (partial(selecting_reader, "css"), ("HTML", "XML")),
     "xpath": (partial(selecting_reader, "xpath"), ("HTML", "XML")),
-    "jmespath": (jmespath_reader, ("JSON", "text")),
+    "jmespath": (jmespath_reader, ("JSON", "plain text")),
 }

@@ -96,8 +96,8 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
         ),
         (
             {"visits": 2, "not_observed": 2, "not_observed/doubtful": 2, "unread_visits": 1},
-            "HACS visited 2 pages: nothing new.\n1 visit showed hardly anything of the page, and will "
-            "count if the next visit confirms it",
+            "HACS visited 2 pages: nothing new.\n1 visit showed hardly anything that the page had shown "
+            "before, and will count if the next visit confirms it",
         ),
     ],
 )
