@@ -73,16 +73,6 @@ def test_matloff_is_capped_where_every_visit_found_an_update():
 
 
 @pytest.mark.parametrize("name", LOCALIZED)
-def test_the_rate_is_that_of_the_last_window(name):
-    """A page that was updated every 30 days, and every day since."""
-    slow = np.arange(30, 301, 30)
-    visits, updated, offsets = page(*slow, *range(302, 330, 2), days=330)
-    rate = rates_of(name, visits, updated, offsets)[0]
-    assert 0.25 < rate < 1.2
-    assert rates_of("mle", visits, updated, offsets)[0] < 0.1
-
-
-@pytest.mark.parametrize("name", LOCALIZED)
 @pytest.mark.parametrize(
     "visits",
     [

@@ -61,16 +61,6 @@ def test_the_share_of_updates_that_pages_of_one_rate_have_in_common_is_found(
     assert found == pytest.approx(shared, abs=0.08)
 
 
-@pytest.mark.parametrize("gap_days", [5.0, 15.0, 30.0])
-def test_pages_that_have_nothing_to_do_with_each_other_are_not_together(gap_days: float) -> None:
-    rng = np.random.default_rng(int(gap_days))
-    rates = np.exp(rng.normal(np.log(1 / 60), 1.0, 400))
-    updates = [rng.uniform(0, YEARS, rng.poisson(rate * YEARS)) for rate in rates]
-    sites = np.repeat(np.arange(80) + 1, 5)
-    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, gap_days)))
-    assert found < 0.1
-
-
 def test_without_siblings_or_updates_the_usual_is_assumed() -> None:
     rng = np.random.default_rng(5)
     sites, updates = sites_of(rng, 0.5, (0.01,), 10)
