@@ -286,7 +286,7 @@ class LinkAdditionsMiddleware:
                 self._send(visit, recorded, awaited.reported)
                 return
         if reason != "gone":
-            crawl.stats.count_not_observed(reason)
+            crawl.stats.count_not_observed(reason, url)
         not_seen = NotObserved(request.url, reason)
         not_seen.rejected = "" if awaited.reported is None else awaited.reported.rejected
         tell(request, not_seen)

@@ -85,7 +85,7 @@ def stats_in_code() -> set[str]:
     }
     dropped = {field.name for field in fields(Dropped)} | in_code(r'\bdrop\([^)]*, "(\w+)"\)')
     unseen = (
-        *(r'count_not_observed\("(\w+)"\)', r'\(None, "(\w+)"\)', r'ShownMarks\(None, "(\w+)"\)'),
+        *(r'count_not_observed\("(\w+)",', r'\(None, "(\w+)"\)', r'ShownMarks\(None, "(\w+)"\)'),
         *(r'reason = "(\w+)" if .* else "(\w+)"', r'mark_unseen\(request, "(\w+)"\)'),
         r'(?m)reason = "(\w+)"$|OTHER_TYPE: Final = "(\w+)"',
         r'(?m)^        "(nothing_shown)",$',

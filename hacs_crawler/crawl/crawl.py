@@ -256,13 +256,11 @@ class Crawl:
         """Log patterns in settings that match no known page, such as another spider's, or no link."""
         stats, ranking, links = self.stats, self.ranking, self.config.link_rules
         is_first_run = stats.get("first_visits") + stats.get("baselines")
-        has_patterns = is_first_run and isinstance(self.config.pages, tuple)
-        pages = [*self.config.pages] if has_patterns else []
+        pages = self.config.pages if is_first_run and isinstance(self.config.pages, tuple) else ()
         weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
         of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced, "HACS_PAGES": pages}
         # later runs do not read the links of unchanged pages
-        deny, allow = ([*links.deny], [*links.allow]) if is_first_run else ([], [])
-        of_links = {"HACS_LINKS_ALLOW": allow, "HACS_LINKS_DENY": deny}
+        of_links = {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
         matched, kind = stats.matched | links.matched, "page of this run"
         if any(rule.pattern not in matched for rules in of_pages.values() for rule in rules):
             with suppress(StateError):  # only these log lines need it
@@ -278,7 +276,7 @@ class Crawl:
         no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
             self.config.rules is not links
         )
-        for patterns, what in ((of_pages, no_page), (of_links, no_link)):
+        for patterns, what in ((of_pages, no_page), (of_links if is_first_run else {}, no_link)):
             for name, rules in patterns.items():
                 if idle := {rule.pattern for rule in rules} - matched:
                     named = ", ".join(map(repr, sorted(idle)))
@@ -292,14 +290,14 @@ class Crawl:
         for function in self._before_end:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
-            self.stats.count_not_observed("unfinished")
+            self.stats.count_not_observed("unfinished", claim.url)
             self.stats.count_cause("too many redirects, or one to a URL requested before")
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:
         """Record a visit that another page's visit implies; if it failed, count the reason."""
         if visit.news is News.FAILED:
-            self.stats.count_not_observed(reason)
+            self.stats.count_not_observed(reason, visit.url)
         self.state.write_behind.record(visit)
 
     def release(self, request: Request) -> None:

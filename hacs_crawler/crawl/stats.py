@@ -78,6 +78,7 @@ class CrawlStats:
     _counts_by_site: bool = False
     _causes: Counter[str] = field(default_factory=Counter)
     _rejected: Counter[str] = field(default_factory=Counter)
+    _bare: str = ""  # names the first page that showed no watched mark
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
@@ -111,8 +112,10 @@ class CrawlStats:
         """Return why pages were not seen, the most frequent cause first."""
         return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
 
-    def count_not_observed(self, reason: str) -> None:
+    def count_not_observed(self, reason: str, url: str) -> None:
         """Count a request that did not show its page."""
+        if reason == "nothing_shown":
+            self._bare = self._bare or f", such as {url}"
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
@@ -225,7 +228,7 @@ class CrawlStats:
         self.recorded = self.taken_back = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
-        self._before = dict(self.collector.get_stats())
+        self._bare, self._before = "", dict(self.collector.get_stats())
 
     def log_summary(self) -> None:
         """Log the summary of the crawl, with the updates and their expected number."""
@@ -241,7 +244,7 @@ class CrawlStats:
         }
         failed = stat("not_observed") - sum(because.values())
         unseen = [
-            (because["nothing_shown"], "page", f"showed no {self.watched}s"),
+            (because["nothing_shown"], "page", f"showed no {self.watched}s{self._bare}"),
             (stat("gone"), "page", "answered 404 or 410"),
             (because["callback_failed"], "callback", "failed"),
             (because["unreadable"], "page", "could not be read"),

@@ -141,8 +141,9 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     for _ in range(3):
         stats.count_extra("controls", "control visit")
     stats.count_extra("render/pages", "rendered page")
+    stats.count_not_observed("nothing_shown", "http://a.example/")
     stats.log_summary()
-    assert "HACS visited 2 pages: nothing new." in caplog.messages
+    assert "nothing new. 1 page showed no links, such as http://a.example/." in caplog.text
     assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages
     caplog.clear()
     stats.begin_round()
@@ -153,7 +154,7 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
 def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count("visits", 30)
     stats.count("first_visits", 30)
-    stats.count_not_observed("status")
+    stats.count_not_observed("status", "")
     stats.count("gone")
     assert stats.saw_only_new_pages
     stats.log_pages_known_before(32, "sqlite:///state.db")
