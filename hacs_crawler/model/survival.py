@@ -170,8 +170,9 @@ def fitted(
         np.multiply(of_slow, np.multiply((share - 1.0) * slow, days, out=by_slow), out=by_slow)
         np.subtract(survival, of_slow, out=rest)
         rest -= share * by_share
-        by_slow[:, grows] += by_fast[:, grows]
-        by_fast[:, grows] = 0.0
+        if grows.any():  # few pages do
+            by_slow[:, grows] += by_fast[:, grows]
+            by_fast[:, grows] = 0.0
         equations = np.einsum("itn,jtn->nij", weight * slopes[:3], slopes)
         diagonal = np.einsum("nii->ni", equations[:, :, :3])
         diagonal[:] = diagonal * (1 + _DAMPING) + _LEAST
