@@ -264,7 +264,8 @@ def _conclusion(level: str, selected: Sequence[Row], ordered: Sequence[Row]) -> 
             f"(window of {counted(best, 'week')})"
         )
     nothing = "no page was updated in the time evaluated, so nothing can be concluded"
-    return f"Conclusion, {TITLES[level].lower()}: {'; '.join(said) or nothing}."
+    weeks = counted(max(row["weeks"] for row in selected), "week")
+    return f"Conclusion, {TITLES[level].lower()}, from {weeks}: {'; '.join(said) or nothing}."
 
 
 def _best(values: Mapping[tuple[str, int], float | None]) -> int:
