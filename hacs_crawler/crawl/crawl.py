@@ -254,9 +254,10 @@ class Crawl:
 
     async def _log_unmatched(self) -> None:
         """Log patterns in settings that match no known page, such as another spider's, or no link."""
-        stats, ranking, links = self.stats, self.ranking, self.config.link_rules
+        stats, ranking, config = self.stats, self.ranking, self.config
+        links = config.link_rules
         is_first_run = stats.get("first_visits") + stats.get("baselines")
-        pages = self.config.pages if is_first_run and isinstance(self.config.pages, tuple) else ()
+        pages = config.pages if is_first_run and isinstance(config.pages, tuple) else ()
         weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
         of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced, "HACS_PAGES": pages}
         # later runs do not read the links of unchanged pages
@@ -273,9 +274,7 @@ class Crawl:
         if kind != "known page" and not is_ranked:
             of_pages = {"HACS_PAGES": pages}
         no_page = f"{kind}, or an earlier pattern matches first"
-        no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
-            self.config.rules is not links
-        )
+        no_link = "link" + f": HACS_WATCH = {config.watched_as!r}" * (config.rules is not links)
         for patterns, what in ((of_pages, no_page), (of_links if is_first_run else {}, no_link)):
             for name, rules in patterns.items():
                 if idle := {rule.pattern for rule in rules} - matched:

@@ -180,7 +180,6 @@ def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None
     shown = hacs_show(folder, once).stdout
     assert "the prior: a rate of its own takes 2 visits" in shown
     assert facts_of(folder, once)["rate_is_prior"] is True
-    assert facts_of(folder, ADA)["rate_is_prior"] is False
 
 
 def test_a_doubtful_visit_is_told_from_one_that_did_not_show_the_page(tmp_path: Path) -> None:
