@@ -265,7 +265,7 @@ class LinkAdditionsMiddleware:
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
         if reason == "rejected" and awaited.reported is not None:
-            crawl.stats.count_rejected(awaited.reported.rejected)
+            crawl.stats.count_cause(awaited.reported.rejected, is_projects=True)
         if visit is None:
             state.read_ahead.drop(url)
         else:

@@ -298,11 +298,13 @@ def _seen(facts: PageFacts, config: Config, now: float) -> str:
     updates = sum(visit["is_update"] for visit in visits)
     new_to_site = sum(visit["is_new_to_site"] for visit in visits)
     of_site = f" ({new_to_site} new to the site)" if new_to_site < updates else ""
+    nouns = {_noun(rules, config) for rules in page.rule_changes.values() if rules}
+    noun = "mark" if len(nouns) > 1 else next(iter(nouns), config.noun)
     return (
         f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
         f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
-        f"{counted(len(page.spells.marks), _noun(page.latest_rules, config))} so far"
+        f"{counted(len(page.spells.marks), noun)} so far"
     )
 
 

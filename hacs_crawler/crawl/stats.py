@@ -103,10 +103,10 @@ class CrawlStats:
         """Set the stat `hacs/<name>`."""
         self.collector.set_value(f"hacs/{name}", number)
 
-    def count_cause(self, cause: str) -> None:
-        """Count why a page was not seen, in words."""
-        is_counted = cause in self._causes or len(self._causes) < MOST_CAUSES
-        self._causes[cause if is_counted else "other"] += 1
+    def count_cause(self, cause: str, *, is_projects: bool = False) -> None:
+        """Count why a page was not seen, in words: those of a failure, or the project's own."""
+        causes = self._rejected if is_projects else self._causes
+        causes[cause if cause in causes or len(causes) < MOST_CAUSES else "other"] += 1
 
     def causes(self) -> str:
         """Return why pages were not seen, the most frequent cause first."""
@@ -118,11 +118,6 @@ class CrawlStats:
             self._bare = self._bare or f", such as {url}"
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
-
-    def count_rejected(self, reason: str) -> None:
-        """Count the project's reason for rejecting an answer."""
-        is_counted = reason in self._rejected or len(self._rejected) < MOST_CAUSES
-        self._rejected[reason if is_counted else "other"] += 1
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request, not with time."""

@@ -139,6 +139,7 @@ def test_an_update_is_named_by_what_was_watched_then(tmp_path: Path) -> None:
     lines = hacs_show(tmp_path, ADA, "-s", "HACS_WATCH=css:p").stdout.splitlines()
     named = ["text", "baseline", "or changed item", "baseline", "link"]
     assert all(text in line for text, line in zip(named, lines[-6:-1], strict=True))
+    assert lines[1].endswith("; 6 marks so far")
 
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
@@ -226,8 +227,7 @@ def test_visits_later_than_now_are_set_aside_and_counted(
 def test_an_unknown_page_is_named_with_known_ones_of_its_site(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    done = hacs_show(folder, ADA + "cv.html")
-    assert done.exit_code == 1
+    assert hacs_show(folder, ADA + "cv.html").exit_code == 1
     (said,) = (record.message for record in caplog.records)
     assert said.startswith(f"the state does not know {ADA}cv.html (of 11 pages); of the same site")
     assert said.endswith(ADA)
