@@ -134,7 +134,7 @@ class SQLiteFile:
             self.db.execute("PRAGMA schema_version")
         except sqlite3.OperationalError as error:
             is_without_log = self.path.exists() and not Path(f"{self.path}-wal").exists()
-            return error.sqlite_errorname == "SQLITE_CANTOPEN" and is_without_log
+            return error.sqlite_errorname.endswith(("CANTOPEN", "DIRECTORY")) and is_without_log
         return False
 
     def _checked_tables(self) -> set[str]:
