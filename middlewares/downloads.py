@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
@@ -39,6 +39,13 @@ class PageMemoryMiddleware:
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
+        if crawl.crawler.settings.getbool("HTTPCACHE_ENABLED"):
+            crawl.crawler.signals.connect(self._on_downloaded, signals.response_downloaded)
+
+    def _on_downloaded(self, request: Request, response: Response) -> None:
+        # if the HTTP cache answers in place of an error, the server has confirmed nothing (`observe`)
+        if response.status >= 500 and "cached_response" in request.meta:
+            request.meta.pop("download_latency", None)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PageMemoryMiddleware:

@@ -172,9 +172,8 @@ class LinkAdditionsMiddleware:
         visit, reason = observation
         if reason == OTHER_TYPE:
             crawl.stats.other_answers[type_of(response)] += 1
-            # a feed or an image is not a page, but a budget would be spent on the same ones for ever
-            is_attempt = crawl.config.ranking.budget is not None or (before and before.visits)
-            if visit is not None and not is_attempt:
+            # a feed or an image is not a page
+            if before is None or not before.visits:
                 visit, observation = None, Observation(None, reason)
         awaited = AwaitedVisit(request, response, url, rules, observation)
         self._awaited[response] = awaited
@@ -222,7 +221,7 @@ class LinkAdditionsMiddleware:
         return any(
             marks <= other.marks and menu_id(other.url) == menu_id(url)
             for other in self._awaited.values()
-            if other.url != url and not other.is_rejected
+            if other.url != url and not other.rejected
         )
 
     def _shown(
@@ -264,9 +263,11 @@ class LinkAdditionsMiddleware:
         if visit is not None and awaited.only_requests and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
-        if reason == "rejected" and awaited.reported is not None:
-            crawl.stats.count_cause(awaited.reported.rejected, is_projects=True)
-        if visit is None:
+        has_budget = crawl.config.ranking.budget is not None
+        if visit is None and has_budget and reason != "asked_again":
+            # otherwise the budget would be spent on the same pages for ever
+            crawl.record_failure(url, tag_of(request).prediction)
+        elif visit is None:
             state.read_ahead.drop(url)
         else:
             items_before = crawl.parts.items_before(url) if awaited.takes_items else None
@@ -286,9 +287,9 @@ class LinkAdditionsMiddleware:
                 self._send(visit, recorded, awaited.reported)
                 return
         if reason != "gone":
-            crawl.stats.count_not_observed(reason, url)
+            crawl.stats.count_not_observed(reason, url, awaited.rejected)
         not_seen = NotObserved(request.url, reason)
-        not_seen.rejected = "" if awaited.reported is None else awaited.reported.rejected
+        not_seen.rejected = awaited.rejected
         tell(request, not_seen)
 
     def _outcome_of(

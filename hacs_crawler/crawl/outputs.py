@@ -128,16 +128,16 @@ class AwaitedVisit:
     _problem: str = ""
 
     @property
-    def is_rejected(self) -> bool:
-        """Whether the answer was rejected as not the page."""
-        return self.reported is not None and bool(self.reported.rejected)
+    def rejected(self) -> str:
+        """Why the answer was rejected as not the page, "" if it was not."""
+        return "" if self.reported is None else self.reported.rejected
 
     def see(self, item: Any) -> None:
         """Take an item from the callback as marks of the page."""
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
-            verdict: Verdict = "unread" if self.is_rejected else self.verdict_on(marks)
+            verdict: Verdict = "unread" if self.rejected else self.verdict_on(marks)
             self.marks |= marks
             self.shown(self.response, item, marks, verdict)
         except UnreadableMarksError as error:
@@ -156,7 +156,7 @@ class AwaitedVisit:
         `is_whole` is False if the callback was cut short, and may have missed items. Requests
         become marks only if the page never `had_items`.
         """
-        if self.is_rejected:
+        if self.rejected:
             return Observation(None, "rejected")
         if not self.takes_items or self.observation.visit is None:
             return self.observation

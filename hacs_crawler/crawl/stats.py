@@ -112,8 +112,10 @@ class CrawlStats:
         """Return why pages were not seen, the most frequent cause first."""
         return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
 
-    def count_not_observed(self, reason: str, url: str) -> None:
-        """Count a request that did not show its page."""
+    def count_not_observed(self, reason: str, url: str, rejected: str = "") -> None:
+        """Count a request that did not show its page, and why the project rejected its answer."""
+        if rejected:
+            self.count_cause(rejected, is_projects=True)
         if reason == "nothing_shown":
             self._bare = self._bare or f", such as {url}"
         self.count("not_observed")

@@ -84,3 +84,30 @@ def test_links_of_a_page_whose_callback_fails_are_recorded(
 ) -> None:
     answer(site, "<a href=/one>")
     assert any_spider.run(FAILS, tracebacks=True).stat("hacs/visits") == 1
+
+
+@pytest.mark.parametrize("fault", ["response.meta['hacs'].reject()", "1 / 0"])
+def test_a_budget_is_not_spent_on_the_same_faulty_pages_for_ever(
+    any_spider: AnySpider, site: Site, fault: str
+) -> None:
+    code = SPIDER.format(parse=fault).replace("paths = [", 'paths = ["/other", ')
+    for path in ("/other", "/page"):
+        site.set(path, "/one")
+        any_spider.run(code, tracebacks=True, HACS_WATCH="items", HACS_BUDGET=1)
+    assert {*site.visited()} == {"/other", "/page"}
+
+
+def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
+    any_spider: AnySpider, site: Site
+) -> None:
+    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(any_spider.folder)}
+    visits = []
+    for status in (200, 200, 500):
+        site.set("/page", "/one", status=status, ETag=f'"{status}"')
+        crawl = any_spider.run(
+            SPIDER.format(parse="pass"),
+            **cache,
+            HTTPCACHE_POLICY="scrapy.extensions.httpcache.RFC2616Policy",
+        )
+        visits.append((crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/cached")))
+    assert visits == [(1, 0), (1, 0), (0, 1)]
