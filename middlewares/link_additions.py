@@ -54,6 +54,8 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
+        # The first body sent for each page that `hacs_page` does not name.
+        self._bodies: dict[str, bytes] = {}
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.on_item: Callable[[Any, Verdict | None], None] | None = None
         self._crawl.before_end(self._end_all)
@@ -118,10 +120,15 @@ class LinkAdditionsMiddleware:
         mark_answered(request, tag)
         if url is not None:
             self._observe(request, response, url, tag)
+            body = b"" if "hacs_page" in request.meta else request.body
+            if body and self._bodies.setdefault(url, body) != body:
+                stats.posted = f"Requests for {url} with different bodies are for one page"
         elif (
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
-            stats.posted = stats.posted or f"{response.url} was requested by {request.method}"
+            posted = f"{response.url} was requested by {request.method}"
+            why = "only pages requested by GET are ranked and recorded"
+            stats.posted = stats.posted or f"{posted}, and {why}"
         elif not is_for_sitemap(request, self._crawler.spider):
             stats.not_a_page = stats.not_a_page or response.url
             if not may_show:
@@ -263,8 +270,7 @@ class LinkAdditionsMiddleware:
         if visit is not None and awaited.only_requests and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
-        has_budget = crawl.config.ranking.budget is not None
-        if visit is None and has_budget and reason != "asked_again":
+        if visit is None and crawl.config.ranking.budget is not None and reason != "asked_again":
             # otherwise the budget would be spent on the same pages for ever
             crawl.record_failure(url, tag_of(request).prediction)
         elif visit is None:

@@ -125,13 +125,13 @@ class Watchers(CrawlPart):
             has_others = stats.has_pages or stats.not_a_page is not None
             logger.log(
                 logging.INFO if has_others else logging.WARNING,
-                "%s, and only pages requested by GET are ranked and recorded: set "
-                'meta["hacs_page"] of the request to a URL that no other request has',
+                '%s: set meta["hacs_page"] of the request to a URL that no other request has',
                 stats.posted,
             )
         empty = stats.get("not_observed/nothing_shown")
         if empty and not self._visits and config.watch is not None:
-            fields = f", HACS_WATCH_FIELDS = {[*config.watch_fields]}" * bool(config.watch_fields)
+            lists = {"FIELDS": config.watch_fields, "IGNORE": config.watch_ignore}
+            fields = "".join(f", HACS_WATCH_{k} = {[*v]}" for k, v in lists.items() if v)
             # lists were visited: their requests are watched
             advice = "; leave pages out by HACS_PAGES if they never have items" * bool(
                 stats.get("visits")

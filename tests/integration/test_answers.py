@@ -111,3 +111,12 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
         )
         visits.append((crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/cached")))
     assert visits == [(1, 0), (1, 0), (0, 1)]
+
+
+def test_it_is_said_if_requests_with_different_bodies_are_for_one_page(
+    any_spider: AnySpider, site: Site
+) -> None:
+    post = "response.request.replace(method='POST', meta={'hacs': True}, body=body, callback=print)"
+    site.set("/page", "/one")
+    crawl = any_spider.run(SPIDER.format(parse=f"return [{post} for body in ('one', 'two')]"))
+    assert f"Requests for {site.url}/page with different bodies are for one page" in crawl.log

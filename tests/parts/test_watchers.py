@@ -107,7 +107,8 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
+    ignored = "n" * (watch == "items")
+    async with open_crawl(tmp_path, HACS_WATCH=watch, HACS_WATCH_IGNORE=ignored) as crawl:
         part = crawl.parts.of(Watchers)
         crawl.stats.answers = crawl.stats.readable_answers = 4
         crawl.stats.other_answers.update(["JSON"] * JSON + ["XML"] * (JSON // 3))
@@ -122,6 +123,7 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
         part.sum_up()
         assert len(caplog.messages) == bool(said)
         assert said in caplog.text
+        assert ("HACS_WATCH_IGNORE = ['n']: found" in caplog.text) == bool(ignored)
 
 
 @pytest.mark.parametrize(("pages", "readable", "is_said"), [(0, 0, 1), (0, 1, 0), (1, 0, 0)])
