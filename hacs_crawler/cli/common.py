@@ -43,9 +43,7 @@ Set = Annotated[
 ]
 Shards = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=MOST_SHARDS, help="how many shards are read as one  [default: as found]"
-    ),
+    typer.Option(min=1, max=MOST_SHARDS, help="shards to read as one  [default: as found]"),
 ]
 PagesFile = Annotated[
     Path | None, typer.Option("--pages", help="CSV: url, site, level, first_seen")
@@ -71,9 +69,8 @@ def project_settings(pairs: list[str] | None) -> Settings:
 def project_config(pairs: list[str] | None) -> tuple[Settings, Config]:
     """Return the project's settings with `-s` applied, raw and parsed; raises ConfigError."""
     settings = project_settings(pairs)
-    config = Config.from_settings(settings)
     warn_of_unknown(settings)
-    return settings, config
+    return settings, Config.from_settings(settings)
 
 
 @contextmanager
