@@ -270,7 +270,11 @@ class LinkAdditionsMiddleware:
         if visit is not None and awaited.only_requests and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
-        if visit is None and crawl.config.ranking.budget is not None and reason != "asked_again":
+        is_attempt = crawl.config.ranking.budget is not None and reason not in {
+            "asked_again",
+            "cached",
+        }
+        if visit is None and is_attempt:
             # otherwise the budget would be spent on the same pages for ever
             crawl.record_failure(url, tag_of(request).prediction)
         elif visit is None:
