@@ -259,10 +259,8 @@ class Page(Struct, array_like=True):
 
     def known_marks(self, rules: int, at: int) -> frozenset[int]:
         """Return the marks, also unconfirmed ones, that a visit at second `at` need not report."""
-        if self.latest_rules != rules:
-            return frozenset()
-        if self._counts_once:
-            return frozenset(self.spells.marks)
+        if self._counts_once or self.latest_rules != rules:
+            return frozenset(self.spells.marks if self.latest_rules == rules else ())
         known = self.spells.shown_last() | self.sound.spells.shown_last()
         # visits in one second are one visit, which is compared with the visit before
         is_again = self.last_visit == at and self.shown_at[1:] and self.shown_at[-1] == at
