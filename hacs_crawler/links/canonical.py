@@ -41,12 +41,13 @@ _ASP_SESSION: Final = len("aspsessionidabcdefgh")
 # `ts`: they name content.
 _FORMS: Final = frozenset(
     {
-        *("_", "cb", "rand", "rnd"),  # against caches
+        # against caches
+        *("_", "cachebust", "cachebuster", "cb", "nocache", "rand", "random", "rnd"),
         *("expires", "signature", "x-amz-date", "x-amz-security-token", "x-amz-signature"),
         *("x-amz-credential", "x-goog-credential", "x-goog-date", "x-goog-signature"),
         *("_csrf", "_nonce", "_token", "_wpnonce", "_xsrf", "authenticity_token", "csrf"),
-        *("csrf_token", "csrfmiddlewaretoken", "csrftoken", "nonce", "xsrf"),
-        "__requestverificationtoken",
+        *("csrf-token", "csrf_token", "csrfmiddlewaretoken", "csrftoken", "form_key", "formkey"),
+        *("nonce", "xsrf", "xsrf_token", "__requestverificationtoken"),
     }
 )
 _DROPPED: Final = TRACKERS | _SESSIONS | _FORMS

@@ -22,7 +22,7 @@ from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.items import canonical_json
 from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
 
-_HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
+_HIDDEN: Final = frozenset({"iframe", "noscript", "object", "script", "style", "template"})
 _NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))})(?![\w-])")
 _BLOCKS: Final = (
     "address|article|aside|blockquote|br|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form"

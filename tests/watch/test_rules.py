@@ -64,6 +64,7 @@ def test_of_an_expression_for_texts_they_count() -> None:
     [
         *("<script>token = '{}'</script>", "<style>.c{} {{}}</style>", "<!-- {} -->"),
         *("<noscript>{}</noscript>", "<template>{}</template>"),
+        *("<iframe>{}</iframe>", "<object>{}</object>"),
         *("<noscript><p>{}</p></noscript>", "<template><p>{}</p></template>"),
     ],
 )
