@@ -89,12 +89,12 @@ class OnlyChanges:
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:
-        """Warn of items from answers that are not pages."""
+        """Warn of items that are not from pages."""
         del spider
         if self._outside and Crawl.of(self._crawler).failure is None:
             logger.warning(
-                "%s came from answers that are not pages, and will pass in every run: set HACS_PAGES = "
-                '"all", or meta["hacs"] = True in their requests, or for POST meta["hacs_page"]',
+                "%s came from start() or answers that are not pages, and will pass in every run: set "
+                'HACS_PAGES = "all", or meta["hacs"] = True in requests, or for POST meta["hacs_page"]',
                 counted(self._outside, "item"),
             )
 

@@ -88,8 +88,8 @@ class LinkAdditionsMiddleware:
                 if isinstance(entry, Request):
                     if KEY in entry.meta:
                         take_over(entry)
-                elif self.on_item is not None:  # outside pages every item is news
-                    self.on_item(entry, "news")
+                elif self.on_item is not None:
+                    self.on_item(entry, None)
                 yield entry
                 if ranker.wants_ranking:
                     await ranker.rank_ahead()

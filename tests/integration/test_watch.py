@@ -419,19 +419,27 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
     any_spider: AnySpider, site: Site
 ) -> None:
     shop_of_lists(site, "kettle", "teapot")
+    code = (
+        LISTS
+        + """
+        async def start(self):
+            yield {"of": "start()"}
+            async for request in super().start():
+                yield request
+    """
+    )
     for _ in range(2):
-        crawl = any_spider.run(LISTS, HACS_WATCH="items", **PIPELINE)
-        assert len(crawl.items) == 2
-        assert (
-            "2 items came from answers that are not pages, and will pass in every run" in crawl.log
-        )
+        crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE)
+        assert len(crawl.items) == 3
+        said = "3 items came from start() or answers that are not pages, and will pass in every run"
+        assert said in crawl.log
     given = {"HACS_WATCH": "items", "HACS_PAGES": "all", **PIPELINE}
     followed = any_spider.run(LISTS, HACS_WEIGHTS='{"/none/": 2}', **given)
     assert "HACS_WEIGHTS: '/none/' matches no known page" in followed.log
     other = LISTS.replace("def parse(", "name = 'other'\n\n        def parse(")
     refused = any_spider.run(other, status=1, HACS_WATCH_FIELDS="price", **given)
     assert "is also watched by the spider 'seeded', but differently" in refused.log
-    assert "came from answers that are not pages" not in refused.log
+    assert "answers that are not pages" not in refused.log
 
 
 @pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
@@ -523,7 +531,7 @@ def test_what_passes_is_what_was_found_also_of_lists_that_change_as_a_whole(
             ASYNCHRONOUS.replace('["/kettle"]', '["/0", "/1"]'),
             **{"HACS_WATCH": "items", "HACS_UPDATES": updates, **PIPELINE},
         )
-        assert "came from answers that are not pages" not in crawl.log
+        assert "answers that are not pages" not in crawl.log
         return "".join(sorted(item["job"] for item in crawl.items))
 
     assert passed("ABCDEF", "GHIJKL") == "ABCDEFGHIJKL"
