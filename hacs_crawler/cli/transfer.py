@@ -68,7 +68,7 @@ logger = safe_logger(__name__)
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(exists=True, allow_dash=True, help="archives and exports, or - for stdin"),
+        typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
     ],
     shards: Shards = None,
     settings: Set = None,
