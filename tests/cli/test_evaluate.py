@@ -52,6 +52,7 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
     done = hacs_process(folder, "evaluate", *FILES, "--csv", str(out))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Conclusion, homepages, from 91 weeks: ")
+    assert "Homepages, micro-averaged" in done.stdout
     assert "Websites, macro-averaged" in done.stdout
     for level in ("homepage", "website"):
         rows = [row for row in rows_of(out) if row["level"] == level]

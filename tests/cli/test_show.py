@@ -137,8 +137,10 @@ def test_an_update_is_named_by_what_was_watched_then(tmp_path: Path) -> None:
         for day, rules in ((6, 4), (5, 4), (4, 7), (3, 7), (2, texts), (1, texts)):
             state.record([Visit(ADA, NOW - day * DAY, marks=frozenset({day}), rules=rules)])
     lines = hacs_show(tmp_path, ADA, "-s", "HACS_WATCH=css:p").stdout.splitlines()
-    named = ["text", "baseline", "or changed item", "baseline", "link"]
-    assert all(text in line for text, line in zip(named, lines[-6:-1], strict=True))
+    baseline = "a baseline: what is watched had changed"
+    updates = [f"update, 1 new {noun}" for noun in ("text", "or changed item", "link")]
+    named = [updates[0], baseline, updates[1], baseline, updates[2]]
+    assert all(map(str.endswith, lines[-6:-1], (f"   {text}" for text in named)))
     assert lines[1].endswith("; 6 marks so far")
 
 
@@ -166,6 +168,7 @@ def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None
 def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
     shown = facts_of(folder, ADA)
     assert [one["new_links"] for one in shown["visits"]] == [0, 0, 2, 0]
+    assert [one["is_update"] for one in shown["visits"]] == [False, False, True, False]
     assert shown["visits"][-1]["at"] == "2024-09-24T00:00:00Z"
     low, high = shown["rate_interval"]
     assert low < shown["rate_per_day"] < high
@@ -181,6 +184,7 @@ def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None
     shown = hacs_show(folder, once).stdout
     assert "the prior: a rate of its own takes 2 visits" in shown
     assert facts_of(folder, once)["rate_is_prior"] is True
+    assert facts_of(folder, ADA)["rate_is_prior"] is False
 
 
 def test_a_doubtful_visit_is_told_from_one_that_did_not_show_the_page(tmp_path: Path) -> None:
@@ -258,6 +262,9 @@ def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> 
     shown = hacs_show(folder, ADA, "-s", "HACS_ESTIMATOR=duane").stdout
     assert "80 % of the posterior" in shown
     assert "by bayes: duane takes 4 updates" in shown
+    by = [facts_of(folder, ADA, "-s", f"HACS_ESTIMATOR={name}") for name in ("duane", "bayes")]
+    assert [facts["rate_estimator"] for facts in by] == ["bayes"] * 2
+    assert by[0]["rate_per_day"] == by[1]["rate_per_day"]
 
 
 def test_whether_a_visit_needs_a_browser_is_shown(folder: Path) -> None:
@@ -277,6 +284,7 @@ def test_whether_a_visit_needs_a_browser_is_shown(folder: Path) -> None:
         (PageRendering(), SiteRendering(), ""),
         (PageRendering(Verdict.BROWSER), SiteRendering(), "a browser shows links that the plain"),
         (PageRendering(Verdict.PLAIN), SiteRendering(browser=3), "a browser shows no more links"),
+        (PageRendering(), SiteRendering(browser=3), "the site's other pages need a browser"),
     ],
 )
 def test_what_is_known_of_rendering_is_said_in_words(

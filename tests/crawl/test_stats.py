@@ -86,13 +86,8 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
             "showed no links, 1 page answered 404 or 410, 1 request failed",
         ),
         (
-            {
-                "visits": 2,
-                "not_observed": 7,
-                "not_observed/other_type": 4,
-                "not_observed/rejected": 3,
-            },
-            "HACS visited 2 of 9 requested pages: nothing new. 4 answers had another type.",
+            {"not_observed": 7, "not_observed/other_type": 4, "not_observed/rejected": 3},
+            "HACS visited 0 of 7 requested pages. 4 answers had another type.",
         ),
         (
             {"visits": 2, "not_observed": 2, "not_observed/doubtful": 2, "unread_visits": 1},

@@ -101,14 +101,11 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
     any_spider: AnySpider, site: Site
 ) -> None:
     cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(any_spider.folder)}
+    cache["HTTPCACHE_POLICY"] = "scrapy.extensions.httpcache.RFC2616Policy"
     visits = []
     for status in (200, 200, 500):
         site.set("/page", "/one", status=status, ETag=f'"{status}"')
-        crawl = any_spider.run(
-            SPIDER.format(parse="pass"),
-            **cache,
-            HTTPCACHE_POLICY="scrapy.extensions.httpcache.RFC2616Policy",
-        )
+        crawl = any_spider.run(SPIDER.format(parse="pass"), **cache)
         visits.append((crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/cached")))
     assert visits == [(1, 0), (1, 0), (0, 1)]
 

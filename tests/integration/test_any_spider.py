@@ -78,8 +78,7 @@ def test_a_redirect_to_a_page_that_the_budget_leaves_out_is_no_duplicate_of_its_
                 yield request.replace(dont_filter=False)
     """
     )
-    settings = {"HACS_BUDGET": budget, "HACS_CONTROLS": 0, "ROBOTSTXT_OBEY": False}
-    crawl = any_spider.run(code, **settings)
+    crawl = any_spider.run(code, HACS_BUDGET=budget, HACS_CONTROLS=0, ROBOTSTXT_OBEY=False)
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed")) == (budget, 0)
     assert sorted(site.asked) == ["/0", "/1"]
 

@@ -63,3 +63,5 @@ def test_what_a_budget_cannot_keep_and_what_finds_no_page_is_said(
         assert "HACS_EVERY: '/b/' matches no known page" in crawl.log
         assert "HACS_WEIGHTS: '/c/' matches no known page" in crawl.log
         assert "HACS_BUDGET = 1 keeps them if a run comes at least every" in crawl.log
+    others = project.crawl([f"{site.url}/d.html"], **settings)
+    assert "HACS_EVERY: '/b/' matches no known page" in others.log

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
@@ -198,6 +198,25 @@ def test_a_rate_is_finite_and_not_negative(name, page):
     (rate,) = ESTIMATE[name](gaps_of(page))
     assert 0 <= rate < math.inf
     assert rate > 0 or name != "bayes"
+
+
+@pytest.mark.parametrize("name", STATIONARY)
+@given(page=HISTORY, scale=st.floats(0.2, 5.0), stretch=st.floats(1, 100), data=st.data())
+@quick
+def test_scaled_time_divides_the_rate_and_a_longer_quiet_gap_does_not_raise_it(
+    name, page, scale, stretch, data
+):
+    prior = LogNormalPrior(DEFAULT_PRIOR.log_median - math.log(scale), DEFAULT_PRIOR.log_sd)
+    slower = [(days * scale, updated) for days, updated in page]
+    (rate,) = rates_of(name, page, DEFAULT_PRIOR, 365.0)
+    (scaled,) = rates_of(name, slower, prior, 365.0 * scale)
+    # the grid of rates does not move with time
+    assert scaled * scale == pytest.approx(rate, rel=0.02)
+    page = [*with_a_quiet_gap(name, page), (5.0, False)]
+    k = data.draw(st.sampled_from([k for k, (_, updated) in enumerate(page) if not updated]))
+    longer = [(d * stretch if i == k else d, updated) for i, (d, updated) in enumerate(page)]
+    before, after = rates_of(name, page), rates_of(name, longer)
+    assert after[0] <= before[0] * (1 + 1e-6)
 
 
 def with_a_quiet_gap(name, page):

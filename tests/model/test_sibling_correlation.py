@@ -110,11 +110,9 @@ def test_it_is_the_posterior_mean_of_the_definition(seed: int) -> None:
     weight = scipy.stats.beta(usual, PRIOR_SITES - usual).pdf(means)
     for site in (1, 2):
         found, number = pairs_of(visits, np.flatnonzero(sites == site).tolist())
-        power = number / len(found) / 2
-        weight *= np.prod([1.0 + r * x for x in found], axis=0) ** power @ cells
+        weight *= np.prod([1.0 + r * x for x in found], axis=0) ** (number / len(found) / 2) @ cells
     expected = r @ cells @ weight / weight.sum()
-    found_again = fit_sibling_correlation(sites, visits)
-    assert found_again == pytest.approx(expected, abs=1e-6)
+    assert fit_sibling_correlation(sites, visits) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_numbers_of_sites_and_the_unit_of_time_do_not_matter() -> None:
@@ -124,8 +122,7 @@ def test_the_numbers_of_sites_and_the_unit_of_time_do_not_matter() -> None:
     numbers = rng.choice(2**32, 11, replace=False).astype(np.int64)
     found = fit_sibling_correlation(sites, Visits(*visits))
     scaled = Visits(visits[0] / 3000.0, *visits[1:])
-    renamed = fit_sibling_correlation(numbers[sites], scaled)
-    assert renamed == pytest.approx(found)
+    assert fit_sibling_correlation(numbers[sites], scaled) == pytest.approx(found)
 
 
 histories = st.lists(

@@ -333,8 +333,7 @@ async def test_the_work_of_all_crawls_is_summed_but_what_is_left_is_that_of_the_
 ) -> None:
     """What was visited is counted only once the last has ended: one that is killed counts nothing."""
     before = {"asked": 2.0, "seconds": 1000.0, "dropped": 70.0, "visited": 9.0}
-    shares = [ShardShare(1, counts=before), ShardShare()]
-    async with crawling(planned(shares=shares)) as world:
+    async with crawling(planned(shares=[ShardShare(1, counts=before), ShardShare()])) as world:
         await world.visit(OWN)
         await world.visit(f"{OWN}x", News.FAILED)
         for stat in ("downloader/request_count", "hacs/dropped/gone", "hacs/dropped/done"):
