@@ -270,15 +270,13 @@ class LinkAdditionsMiddleware:
         if visit is not None and awaited.only_requests and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
-        is_attempt = crawl.config.ranking.budget is not None and reason not in {
-            "asked_again",
-            "cached",
-        }
-        if visit is None and is_attempt:
-            # otherwise the budget would be spent on the same pages for ever
-            crawl.record_failure(url, tag_of(request).prediction)
-        elif visit is None:
-            state.read_ahead.drop(url)
+        if visit is None:
+            has_budget = crawl.config.ranking.budget is not None
+            if has_budget and reason not in {"asked_again", "cached"}:
+                # otherwise the budget would be spent on the same pages for ever
+                crawl.record_failure(url, tag_of(request).prediction)
+            else:
+                state.read_ahead.drop(url)
         else:
             items_before = crawl.parts.items_before(url) if awaited.takes_items else None
             recorded = state.write_behind.record(visit, awaited.recorded)

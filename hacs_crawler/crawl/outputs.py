@@ -80,8 +80,10 @@ class PageFilter:
             is_page = not is_list and not self._is_other_file(request.url)
         elif self._pages != "start":
             is_page = bool(found)
-        elif is_fed or is_list:
-            is_page = is_fed
+        elif is_fed:
+            is_page = True
+        elif is_list:
+            is_page = False
         elif tag.listed:
             is_page = not self._is_other_file(request.url)
         if is_fed or is_page is not tag.is_page:

@@ -200,7 +200,7 @@ def open_rounds(config: Config, count: int) -> RoundNotes:
 
 
 def visited_since(state: State, began: int, among: Ids | None = None) -> tuple[frozenset[int], int]:
-    """Return which pages, `among` these or of all, were visited since a second, and their updates."""
+    """Return the ids of pages, all or `among` some, visited since a second, and how many had updates."""
     ids, updates = set[int](), 0
     store = state.store
     for page_ids, rows in store.all_rows() if among is None else [(among, store.rows(among))]:

@@ -134,6 +134,7 @@ class Estimation:
             for mask, share in ((is_trusted, _NO_CHURN), (~is_trusted, self.churning_pages))
         ]
         in_turn = [[getattr(part, name) for part in parts] for name in Rates.__slots__]
+        # where each page is in these: first the trusted ones, in their order, then the others
         places = np.argsort(np.argsort(~is_trusted, kind="stable"))
         return Rates(*map(np.concatenate, in_turn)).of(places)
 
