@@ -93,7 +93,7 @@ def crawl(
                     visited = _show(config, run.round())
                     if not asked.number:
                         run.raise_for_failures()
-                        if not visited and round_.budget != 0 and not config.ranking.threshold:
+                        if not visited and round_.budget != 0 and not config.ranking.least_p:
                             raise HacsError(
                                 "not one page was visited: HACS_PAGES says which requests are for pages"
                             )

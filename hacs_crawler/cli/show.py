@@ -351,7 +351,7 @@ def _signals(signals: PageSignals) -> str:
 def _next(forecast: Forecast, config: Config, now: float) -> str:
     reason, ranking = forecast.reason, config.ranking
     if reason is BlockReason.NOTHING:
-        bounds = ("budget", ranking.budget), ("threshold", ranking.threshold)
+        bounds = ("budget", ranking.budget), ("threshold", ranking.least_p)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
         return f"in the next crawl, {f'within {bound}' if bound else 'like all pages'}"
     at = minute_text(forecast.at or 0)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import Final
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -17,6 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
+from hacs_crawler.crawl.idle_settings import log_unmatched, warn_of_idle
 from hacs_crawler.crawl.meta import release, tag_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
@@ -25,7 +24,6 @@ from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.demands import demands_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import informed
 from hacs_crawler.state import News, Page, Prediction, Recorded, State, Visit, describe, open_state
@@ -37,8 +35,6 @@ from hacs_crawler.watch import Rules
 logger = safe_logger(__name__)
 
 CLOSE_REASON = "hacs_error"
-# How many known pages are compared with the patterns of settings that matched none of a run.
-MOST_URLS: Final = 10_000
 
 
 class Crawl:
@@ -77,6 +73,7 @@ class Crawl:
     def _read_settings(self, settings: BaseSettings) -> None:
         warn_of_unknown(settings)
         self.config = Config.from_settings(settings)
+        warn_of_idle(settings, self.config)
         self.clock = self._guarded(self.config.clock)
         self.stats.watched = self.config.noun
         self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)
@@ -237,7 +234,7 @@ class Crawl:
                     self._end_with_error(f"not one page answered: {causes}")
                 await self._sum_up()
                 self.stats.log_if_few_were_pages(self.config.pages)
-                await self._log_unmatched()
+                await log_unmatched(self.config, self.stats, state)
             self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
@@ -251,35 +248,6 @@ class Crawl:
                 shown = f"Namespace {self.config.own_namespace} of {describe(self.config.state)}"
                 self.stats.log_pages_known_before(pages, shown)
         self.parts.tell(Part.sum_up)
-
-    async def _log_unmatched(self) -> None:
-        """Log patterns in settings that match no known page, such as another spider's, or no link."""
-        stats, ranking, config = self.stats, self.ranking, self.config
-        links = config.link_rules
-        is_first_run = stats.get("first_visits") + stats.get("baselines")
-        pages = config.pages if is_first_run and isinstance(config.pages, tuple) else ()
-        weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
-        of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced, "HACS_PAGES": pages}
-        # later runs do not read the links of unchanged pages
-        of_links = {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
-        matched, kind = stats.matched | links.matched, "page of this run"
-        if any(rule.pattern not in matched for rules in of_pages.values() for rule in rules):
-            with suppress(StateError):  # only these log lines need it
-                urls = await self.state.once(lambda state: [*islice(state.urls(), MOST_URLS)])
-                matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
-                matched |= demands_of(urls, ranking.weights, ranking.every)[1]
-                kind = "known page" if len(urls) < MOST_URLS else kind
-        # without a budget or threshold, requests from callbacks are not ranked
-        is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
-        if kind != "known page" and not is_ranked:
-            of_pages = {"HACS_PAGES": pages}
-        no_page = f"{kind}, or an earlier pattern matches first"
-        no_link = "link" + f": HACS_WATCH = {config.watched_as!r}" * (config.rules is not links)
-        for patterns, what in ((of_pages, no_page), (of_links if is_first_run else {}, no_link)):
-            for name, rules in patterns.items():
-                if idle := {rule.pattern for rule in rules} - matched:
-                    named = ", ".join(map(repr, sorted(idle)))
-                    logger.warning("%s: %s matches no %s", name, named, what)
 
     def _record_unfinished(self) -> None:
         """Record requests that ended without answer or error, for example after too many redirects.

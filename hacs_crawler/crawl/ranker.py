@@ -357,7 +357,7 @@ def _evidence(
 ) -> tuple[list[Signals], list[int]]:
     """Return the pages' signals, and the pages exempt from the threshold: they lead on to others."""
     signals = read_signals(state.store, rows["site"], options.policy)
-    return signals, with_only_requests(state, spider_name, page_ids) if options.threshold else []
+    return signals, with_only_requests(state, spider_name, page_ids) if options.least_p else []
 
 
 @contextmanager

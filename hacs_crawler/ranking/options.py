@@ -229,7 +229,7 @@ class RankingOptions:
     @property
     def leaves_out(self) -> bool:
         """Whether some pages may not be visited at all."""
-        return self.budget is not None or self.threshold > 0.0
+        return self.budget is not None or self.least_p > 0.0
 
     @property
     def counts_siblings(self) -> bool:

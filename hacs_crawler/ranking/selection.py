@@ -115,7 +115,7 @@ class Selection(Generic[T]):
             is_low &= ~is_exempt
         kept = ~(is_gone | is_early | is_low)
         self.demanded = self.demanded.plus(demanded_of(candidates.most_days, score, kept))
-        if self._quota.budget is None and not options.threshold:
+        if self._quota.budget is None and not options.least_p:
             score[is_gone] = -np.inf
             kept, is_gone = kept | is_gone, np.zeros_like(is_gone)
         self._entries += _selected(entries, kept)

@@ -341,7 +341,7 @@ def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first
     assert "matches no" not in second.log
     items = {"HACS_WATCH": "items", "HACS_NAMESPACE": "items", "HACS_LINKS_DENY": "/ad$"}
     unread = any_spider.run(IDLE, HACS_PAGES="/1", **items)
-    assert "WARNING: HACS_LINKS_DENY: '/ad$' matches no link: HACS_WATCH = 'items'" in unread.log
+    assert "WARNING: HACS_LINKS_DENY = '/ad$' has no effect with HACS_WATCH = 'items'" in unread.log
 
 
 def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(

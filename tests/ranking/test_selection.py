@@ -118,7 +118,7 @@ def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:
         ({"elapsed_from": "update"}, "ranks_by_p"),
         ({"budget": 0}, "counts_siblings leaves_out ranks_by_p"),
         ({"threshold": 0.5}, "counts_siblings leaves_out least_p ranks_by_p"),
-        ({"threshold": 0.5, "policy": "brute-force"}, "counts_siblings leaves_out"),
+        ({"threshold": 0.5, "policy": "brute-force"}, "counts_siblings"),
         ({"stale_days": 9.0}, "counts_siblings"),
         ({"weights": ((re.compile("x"), 2.0),)}, "counts_siblings demands"),
         ({"every": ((re.compile("x"), 1.0, 2.0),)}, "counts_siblings demands"),

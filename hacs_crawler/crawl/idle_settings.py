@@ -1,0 +1,85 @@
+"""Warns of settings that have no effect: beside other settings, or on the pages of a crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from scrapy.settings import BaseSettings
+
+from hacs_crawler.config import SETTINGS, Config
+from hacs_crawler.crawl.state_access.write_behind import OpenState
+from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.demands import demands_of
+from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+# How many known pages are compared with the patterns of settings that matched none of a run.
+MOST_URLS: Final = 10_000
+# A policy of the user's may read HACS_STALE_DAYS.
+_WITHOUT_STALE_DAYS: Final = [policy for policy in POLICIES.values() if not policy.is_by_p]
+# Settings, other settings that may leave them without effect, and when they do.
+_IDLE: Final[tuple[tuple[str, str, Callable[[Config], bool]], ...]] = (
+    ("HACS_CONTROLS", "HACS_BUDGET", lambda on: on.ranking.budget is None),
+    ("HACS_CONTROLS", "HACS_WATCH", lambda on: on.takes_items),
+    ("HACS_CONTROLS", "HACS_POLICY", lambda on: not on.ranking.policy.uses_rate),
+    ("HACS_CONTROLS", "HACS_ESTIMATOR", lambda on: not on.estimation.has_posterior),
+    ("HACS_DISCOVER", "HACS_BUDGET", lambda on: on.ranking.budget is None),
+    ("HACS_DISCOVER", "HACS_PAGES", lambda on: not on.repeats_requests),
+    ("HACS_DISCOVER", "HACS_REVISIT", lambda on: not on.repeats_requests),
+    ("HACS_THRESHOLD", "HACS_POLICY", lambda on: not on.ranking.policy.uses_threshold),
+    ("HACS_WEIGHTS", "HACS_POLICY", lambda on: not on.ranking.policy.uses_rate),
+    ("HACS_STALE_DAYS", "HACS_POLICY", lambda on: on.ranking.policy in _WITHOUT_STALE_DAYS),
+    ("HACS_FADE_DAYS", "HACS_ESTIMATOR", lambda on: not on.estimation.has_posterior),
+    ("HACS_SIBLINGS", "HACS_ELAPSED_FROM", lambda on: not on.ranking.counts_siblings),
+    ("HACS_LINKS", "HACS_WATCH", lambda on: on.watch is not None),
+    ("HACS_LINKS_ALLOW", "HACS_WATCH", lambda on: on.watch is not None),
+    ("HACS_LINKS_DENY", "HACS_WATCH", lambda on: on.watch is not None),
+)
+
+
+def warn_of_idle(settings: BaseSettings, config: Config) -> None:
+    """Log a warning for each setting of the user's that has no effect beside the others."""
+    idle: dict[str, list[str]] = {}
+    for name, cause, is_idle in _IDLE:
+        # 0, False or nothing asks for no effect
+        if settings.getpriority(name) and SETTINGS[name].value(settings) and is_idle(config):
+            given = settings.get(cause, SETTINGS[cause].default)
+            why = f"without {cause}" if given in (None, "") else f"with {cause} = {given!r}"
+            idle.setdefault(name, []).append(why)
+    for name, reasons in idle.items():
+        logger.warning("%s = %r has no effect %s", name, settings[name], " and ".join(reasons))
+
+
+async def log_unmatched(config: Config, stats: CrawlStats, state: OpenState) -> None:
+    """Log patterns in settings that match no known page, such as another spider's, or no link."""
+    links, ranking = config.link_rules, config.ranking
+    is_first_run = stats.get("first_visits") + stats.get("baselines")
+    pages = config.pages if is_first_run and isinstance(config.pages, tuple) else ()
+    weighted, spaced = ([rule for rule, _ in some] for some in (ranking.weights, ranking.every))
+    of_pages = {"HACS_WEIGHTS": weighted, "HACS_EVERY": spaced, "HACS_PAGES": pages}
+    matched, kind = stats.matched | links.matched, "page of this run"
+    if any(rule.pattern not in matched for rules in of_pages.values() for rule in rules):
+        with suppress(StateError):  # only these log lines need it
+            urls = await state.once(lambda opened: [*islice(opened.urls(), MOST_URLS)])
+            matched |= {rule.pattern for rule in pages if any(map(rule.search, urls))}
+            matched |= demands_of(urls, ranking.weights, ranking.every)[1]
+            kind = "known page" if len(urls) < MOST_URLS else kind
+    # without a budget or threshold, requests from callbacks are not ranked
+    is_ranked = stats.get("seeds") >= max(1, stats.get("visits") - stats.get("controls"))
+    if kind != "known page" and not is_ranked:
+        of_pages = {"HACS_PAGES": pages}
+    # later runs do not read the links of unchanged pages
+    is_read = is_first_run and config.watch is None
+    of_links = {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny} if is_read else {}
+    no_page = f"{kind}, or an earlier pattern matches first"
+    for patterns, what in ((of_pages, no_page), (of_links, "link")):
+        for name, rules in patterns.items():
+            if unmatched := {rule.pattern for rule in rules} - matched:
+                named = ", ".join(map(repr, sorted(unmatched)))
+                logger.warning("%s: %s matches no %s", name, named, what)
