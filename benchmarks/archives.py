@@ -56,7 +56,7 @@ def ours(path: Path) -> tuple[Captures, str]:
     """What an import records of a file, and the error that it ends with."""
     state = Recorder()
     try:
-        Importer(state, LinkRules(), Counter()).import_file(str(path))
+        Importer(lambda: state, LinkRules(), Counter()).import_file(str(path))
     except HacsError as error:
         return state.seen, str(error)
     return state.seen, ""

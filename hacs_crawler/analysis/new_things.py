@@ -49,15 +49,13 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
         lasting = {
             page_id: _lasting(page) for page_id, page in pages.items() if page.churn >= CHURNING
         }
-        taken_back = {
+        taken_back = {  # visits that turned out to show a block page or a change of template
             page_id: {*page.visits}.difference(page.sound.update_times)
             for page_id, page in pages.items()
         }
         for _, page_id, thing, title in batch:
-            if thing.at in taken_back.get(page_id, ()):
-                continue  # the visit turned out to show a block page or a change of template
             url = printable(pages[page_id].url) if page_id in pages else ""
-            if not url or not is_of_host(url):
+            if not url or not is_of_host(url) or thing.at in taken_back[page_id]:
                 continue
             if (
                 thing.kind == "link"

@@ -135,10 +135,8 @@ class StateReader:
         """
         if limit is not None and limit < 1:
             raise HacsError(f"limit = {limit}: must be a whole number of at least 1")
-        if at is None:
-            now = self.config.clock()
-        else:
-            now = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        at = at if at is None or at.tzinfo else at.replace(tzinfo=UTC)
+        now = self.config.clock() if at is None else at.timestamp()
         plan = plan_of_all(self.state, self.config.ranking, now, limit)
         return plan_table(plan, self.state)
 

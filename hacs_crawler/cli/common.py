@@ -66,30 +66,24 @@ def project_settings(pairs: list[str] | None) -> Settings:
     return settings
 
 
-def project_config(pairs: list[str] | None) -> tuple[Settings, Config]:
-    """Return the project's settings with `-s` applied, raw and parsed; raises ConfigError."""
+def project_config(pairs: list[str] | None, shards: int | None = None) -> Config:
+    """Return the settings of the project and `-s`, for that many shards; raises ConfigError."""
     settings = project_settings(pairs)
     warn_of_unknown(settings)
-    return settings, Config.from_settings(settings)
+    config = Config.from_settings(settings)
+    return config if shards is None else replace(config, shards=shards, shard=None)
 
 
 @contextmanager
 def opened(
-    pairs: list[str] | None,
-    shards: int | None = None,
-    *,
-    writes: bool = False,
-    creates: bool = False,
+    pairs: list[str] | None, shards: int | None = None, *, writes: bool = False
 ) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; raises HacsError.
 
     A number of `shards` is opened as one state. The state is read-only unless the command `writes`.
-    A missing file is an error unless the command `creates` it.
     """
-    config = project_config(pairs)[1]
-    if shards is not None:
-        config = replace(config, shards=shards, shard=None)
-    with closing(open_existing(config, writes=writes, creates=creates)) as state:
+    config = project_config(pairs, shards)
+    with closing(open_existing(config, writes=writes)) as state:
         yield config, state
 
 

@@ -60,7 +60,7 @@ def copy(
     The number of shards may differ. No crawl may use the states meanwhile. If the copy is
     interrupted, the same command finishes it; until then no crawl and no command opens it.
     """
-    config = project_config(settings)[1]
+    config = project_config(settings)
     mine = replace(config, state=source, shards=from_shards, shard=None)
     theirs = replace(config, state=target, shards=to_shards, shard=None)
     with closing(open_existing(mine)) as state, _new(theirs) as targets:
@@ -150,12 +150,12 @@ def _twins(
     Raises HacsError if two are the same.
     """
     with opened(settings, shards, writes=writes) as (config, state), ExitStack() as stack:
-        others = [
-            stack.enter_context(opens(replace(config, state=address))) for address in addresses
-        ]
         places = [describe(address) for address in (config.state, *addresses)]
         if len({*places}) < len(places):
             raise HacsError("twins are states at different addresses, each named once")
+        others = [
+            stack.enter_context(opens(replace(config, state=address))) for address in addresses
+        ]
         yield config, state, others, places
 
 

@@ -6,15 +6,17 @@ import io
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Final, TypeVar
 
 import typer
 
+from hacs_crawler.analysis import open_existing
 from hacs_crawler.archive import (
     MAX_TIMEMAP_BYTES,
     ZIP_MAGIC,
@@ -32,7 +34,7 @@ from hacs_crawler.archive import (
     visits_by_digest,
     warcs_of,
 )
-from hacs_crawler.cli.common import Set, Shards, opened, showing
+from hacs_crawler.cli.common import Set, Shards, opened, project_config, showing
 from hacs_crawler.cli.output import STDOUT, Output, write_lines
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
@@ -82,14 +84,22 @@ def import_(
     each outcome record to the shard of its page: import pages first.
     """
     dropped: Cleaning = Counter()
-    with opened(settings, shards, creates=True) as (config, state):
-        refuse_twin(state)
+    config = project_config(settings, shards)
+    with ExitStack() as stack:
+
+        @cache
+        def state() -> State:
+            # opened for the first visit or page: a wrong file must not leave an empty state behind
+            made = stack.enter_context(closing(open_existing(config, creates=True)))
+            refuse_twin(made)
+            return made
+
         importer = Importer(state, config.rules, dropped, config.clock)
         try:
             for file in files:
                 importer.import_file(str(file))
             with Progress("estimate") as progress:
-                for shard in states_in(state):
+                for shard in states_in(state()) if state.cache_info().currsize else ():
                     follow_prior(shard, showing(progress, shard))
         finally:
             for kind, number in sorted(dropped.items()):
@@ -98,12 +108,12 @@ def import_(
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Records files into a state; `dropped` counts unusable captures, by kind.
+    """Records files; `state` opens the state for them, and `dropped` counts unusable captures, by kind.
 
     Captures more than a day after `clock` are unusable.
     """
 
-    state: State
+    state: Callable[[], State]
     rules: Rules
     dropped: Cleaning
     clock: Clock = time.time
@@ -156,7 +166,7 @@ class Importer:
             raise HacsError(NOT_ARCHIVED)
         number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
-            for recorded in self.state.record(batch):
+            for recorded in self.state().record(batch):
                 at, is_kept = recorded.visit.at, recorded.visit.at in recorded.after.visits
                 is_new = is_kept and at not in recorded.before.visits
                 number += is_new
@@ -186,7 +196,7 @@ class Importer:
         watched_otherwise: Counter[str] = Counter()
         own = noun_of(self.rules.fingerprint)
         for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
-            restored = self.state.restore(batch)
+            restored = self.state().restore(batch)
             number += len(batch)
             added += restored.added
             changed += restored.changed
@@ -213,7 +223,7 @@ class Importer:
     def _import_outcomes(self, source: Source, progress: Progress) -> None:
         number = added = 0
         batches = _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name))
-        for read, new in merge_outcomes(self.state, batches):
+        for read, new in merge_outcomes(self.state(), batches):
             number, added = number + read, added + new
             progress.update(f"{number} outcome records, {added} new")
         logger.info("%s: %d outcome records read, %d new", source.name, number, added)
@@ -224,8 +234,8 @@ class Importer:
             data = stream.read(MAX_TIMEMAP_BYTES + 1)
         if mementos := list(read_timemap(data, source.name, self.dropped)):
             page = Page(mementos[0].url)
-            page.rate = self.state.estimation.rate_per_day(page)
-            self.state.restore([page])
+            page.rate = self.state().estimation.rate_per_day(page)
+            self.state().restore([page])
             logger.warning(
                 "%s: %d mementos of %s, but no visit recorded: a TimeMap does not show whether the page "
                 "had changed. The page is known now: scrapy crawl wayback -a seeds=state fetches its "

@@ -28,14 +28,15 @@ def test_settings_of_the_command_line_win() -> None:
 def test_the_state_that_the_settings_name_is_open_until_a_command_ends_or_fails(
     error: type[Exception] | None,
 ) -> None:
-    kept = opened(["HACS_STATE=sqlite:///kept.db"], creates=True)
+    record(Path(), [])
+    kept = opened(["HACS_STATE=sqlite:///state.db"])
     with pytest.raises(error) if error else nullcontext(), kept as (config, state):
         assert isinstance(state, State)
         assert state.store.count() == 0
-        assert config.state.endswith("kept.db")
+        assert config.state.endswith("state.db")
         if error:
             raise error
-    assert Path("kept.db").exists()
+    assert Path("state.db").exists()
     with pytest.raises(StateError):
         state.store.count()
 

@@ -147,6 +147,21 @@ def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-def test_an_empty_file_is_not_imported_in_silence(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").touch()
-    assert "empty.jsonl is empty" in said(hacs(tmp_path, "import", "empty.jsonl"))
+@pytest.mark.parametrize(
+    ("file", "line", "status"),
+    [
+        ("empty.jsonl", "empty.jsonl is empty", 0),
+        ("-", "standard input is empty", 0),
+        ("missing", "missing: cannot read: No such file", 1),
+        (".", ".: cannot read: Is a directory", 1),
+        ("seeds.txt", "seeds.txt is a list of URLs", 1),
+        ("words", "not one of 1 rows is CDX", 1),
+    ],
+)
+def test_a_file_that_shows_nothing_is_named_and_leaves_no_state_behind(
+    file: str, line: str, status: int, tmp_path: Path
+) -> None:
+    for name, text in {"empty.jsonl": "", "seeds.txt": f"{URL}\n", "words": "none\n"}.items():
+        (tmp_path / name).write_text(text)
+    assert line in said(hacs(tmp_path, "import", file), status)
+    assert not (tmp_path / ".hacs").exists()

@@ -40,7 +40,7 @@ def imported(*files: Sequence[str]) -> dict[str, Page]:
         for number, lines in enumerate(files):
             path = Path(folder, f"{number}.cdx")
             path.write_text(" CDX N b a m s k S\n" + "".join(lines))
-            Importer(state, LinkRules(), Counter()).import_file(str(path))
+            Importer(lambda: state, LinkRules(), Counter()).import_file(str(path))
     return {page.url: page for page in state.pages() if page}
 
 

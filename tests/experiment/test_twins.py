@@ -372,7 +372,7 @@ def test_the_commands_lead_through_an_experiment(
     body = json.loads(run("experiment", "status", *two, "--json").stdout)
     assert [one["other"]["name"] for one in body] == ["last-obs", "random"]
     assert body[0]["verdict"] == "more"
-    (folder / "export.jsonl").write_text('{"hacs_export": 1}\n')
+    (folder / "export.jsonl").write_text(run("export").stdout)
     caplog.clear()
     assert run("import", "export.jsonl").exit_code == 1
     assert "nothing is imported before `hacs experiment end` joins them" in caplog.text

@@ -210,7 +210,7 @@ def imported(wayback: Wayback) -> dict[str, Page]:
     """What `hacs import` makes of pywb's own index."""
     state = wayback.new_state()
     with opened(state) as empty:
-        importer = Importer(empty, LinkRules(), Counter())
+        importer = Importer(lambda: empty, LinkRules(), Counter())
         importer.import_file(str(wayback.archive.index))
     return pages_in(state)
 
