@@ -107,11 +107,10 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
     if site:
         check_host(state, site)
     where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
-    gone = "; what is only gone is not shown" * (config.updates == "any-change")
     # exports and archives come without texts
-    if not (where or gone) and rows["updates"].any():
+    if not where and rows["updates"].any():
         return "no update was found since the state keeps texts: imported pages come without them"
-    return f"nothing new was found{where or ' yet'}{gone}"
+    return f"nothing new was found{where or ' yet'}"
 
 
 def _table(things: Sequence[NewThing]) -> RichTable:

@@ -49,6 +49,7 @@ from hacs_crawler.state import (
     as_of,
     baselines_of,
     histories,
+    lost_at,
     noun_of,
     read_volatile_parts,
 )
@@ -335,16 +336,13 @@ def _signals(signals: PageSignals) -> str:
     """Describe a page's signals of one kind, and how reliable they are."""
     latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
     trust, likelier = signals.trust, signals.likelier
-    effect = "this hardly matters"
-    if likelier <= 1 / TELLING:
-        effect = f"this makes no update {1 / likelier:.3g} times less likely"
-    elif likelier >= TELLING:
-        effect = f"this makes no update {likelier:.3g} times likelier"
+    factor, word = (likelier, "likelier") if likelier > 1 else (1 / likelier, "less likely")
+    effect = f"makes no update {factor:.3g} times {word}" if factor >= TELLING else "hardly matters"
     return (
         f"{counted(signals.count, 'signal')} since the last visit, {latest}, "
         f"read {minute_text(signals.read)}; "
         f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
-        f"{trust.false_per_day:.2g} false signals per page and day; {effect}"
+        f"{trust.false_per_day:.2g} false signals per page and day; this {effect}"
     )
 
 
@@ -380,6 +378,8 @@ def _visits(facts: PageFacts, config: Config) -> Iterator[str]:
         if visit["new_links"]:
             kind = "new or changed" if noun == "item" else "new"
             what = f"update, {counted(visit['new_links'], f'{kind} {noun}')}"
+        elif visit["is_update"] and (lost := lost_at(page, at)):
+            what = f"update, {counted(lost, noun)} gone"
         if visit["is_update"] and not visit["is_new_to_site"]:
             what += ", known from other pages of the site"
         if at == page.visits[0]:

@@ -31,6 +31,7 @@ from hacs_crawler.links import (
 )
 from hacs_crawler.state import (
     FIRST,
+    GONE,
     OPEN,
     Finding,
     Findings,
@@ -40,11 +41,13 @@ from hacs_crawler.state import (
     read_findings,
     write_findings,
 )
+from hacs_crawler.utils.text import counted
 from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
-# Fields that hold an item's URL.
+# Fields that hold an item's URL, and fields that name an item, watched or not.
 _URL_FIELDS: Final = ("url", "link", "href")
+_NAMES: Final = watch.TITLES.union(_URL_FIELDS)
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
 
@@ -92,10 +95,10 @@ class FindingsWriter(PageWriter[Findings]):
                 texts = {
                     name: text
                     for name, text in watch.item_texts(item).items()
-                    if name in _URL_FIELDS or name not in config.watch_ignore
+                    if name in {*_NAMES, config.watch_key} or config.watches_field(name)
                 }
                 is_titled = any(texts.get(name) for name in watch.TITLES)
-                if is_titled and config.watch_key not in {*watch.TITLES, *_URL_FIELDS}:
+                if is_titled and config.watch_key not in _NAMES:
                     # often a bare number, superfluous by the title
                     texts.pop(config.watch_key, None)
                 items.append((marks, _item_finding(texts, changed, is_titled=is_titled)))
@@ -123,7 +126,9 @@ class FindingsWriter(PageWriter[Findings]):
             if observed.visit.rules == ONLY_REQUESTS.fingerprint:
                 new = _new_requests(observed.leads_to, response, tree, marks)
             else:
-                new = iter(items or _new_things(rules, response, tree, marks))
+                gone = Finding(0, GONE, f"{counted(recorded.lost, self._crawl.config.noun)} gone")
+                only_gone = [gone] * (recorded.lost > 0 and not recorded.new_marks)
+                new = iter(only_gone or items or _new_things(rules, response, tree, marks))
             things = tuple(
                 Finding(
                     at, finding.kind, *map(findings_text, (finding.text, finding.url, finding.was))

@@ -11,7 +11,7 @@ from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.report.numbers import short, updates_of
-from hacs_crawler.state import Findings, Page, State, trusted_sources
+from hacs_crawler.state import Findings, Page, State, lost_at, trusted_sources
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import day_text
 
@@ -84,7 +84,10 @@ def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
     new = list(updates_of(page).values())[-1]
     things = [thing for thing in findings.things if thing.at == page.last_update]
     if not things:
-        return [counted(new, noun) if new else "its content"]
+        lost = lost_at(page, page.last_update or 0)
+        return [
+            counted(new, noun) if new else f"{counted(lost, noun)} gone" if lost else "its content"
+        ]
     more = new - len(things)
     said = [f"{one.text}{f', was {one.was}' * bool(one.was)} {one.url}".strip() for one in things]
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.findings import (
         FIRST as FIRST,
+        GONE as GONE,
         Finding as Finding,
         Findings as Findings,
         all_findings as all_findings,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from hacs_crawler.state.priors import PRIOR_NOTES as PRIOR_NOTES
     from hacs_crawler.state.recorded import (
         Recorded as Recorded,
+        lost_at as lost_at,
         merged as merged,
         on_their_sites as on_their_sites,
         outcome_record as outcome_record,

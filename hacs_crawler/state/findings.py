@@ -14,6 +14,8 @@ from hacs_crawler.utils.text import printable
 KIND: Final = "findings"
 # Kind of a page's only text at its first visit: not news, but the `was` of the text that replaces it.
 FIRST: Final = "first"
+# Kind of the line that says how much has gone, if an update brought nothing.
+GONE: Final = "gone"
 # Length of one text, in UTF-8.
 MOST_BYTES: Final = 200
 
@@ -21,9 +23,9 @@ MOST_BYTES: Final = 200
 class Finding(NamedTuple):
     """A new thing and the second since 1970 UTC of the visit that showed it.
 
-    `kind` is "link", "item", "text" or `FIRST`. `text` is a link's text, the texts and numbers of an
-    item, or a text; `was` is the text that it replaced, "" if unknown. `url` is the address of a link or
-    item, "" without one.
+    `kind` is "link", "item", "text", `GONE` or `FIRST`. `text` is a link's text, the texts and numbers
+    of an item, or a text; `was` is the text that it replaced, "" if unknown. `url` is the address of a
+    link or item, "" without one.
     """
 
     at: Annotated[int, Meta(ge=0)]

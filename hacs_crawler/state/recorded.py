@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from copy import copy
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 from msgspec import Struct
@@ -80,17 +80,18 @@ def merged(
     if at not in sound.visits:
         is_doubtful = visit.marks is not None
         return Recorded(visit, frozenset(), False, before, page, is_known, is_doubtful=is_doubtful)
-    shown_at = sound.shown_at
-    index = bisect_left(shown_at, at)
-    lost = 0
-    if index and at not in sound.baselines:
-        ended = (
-            len(marks) for _, last, marks in sound.spells.each() if last == shown_at[index - 1]
-        )
-        lost = sum(ended)
     updated = bool(before.visits) and at in sound.update_times
     new = sound.news.get(at, frozenset())
-    return Recorded(visit, new, updated, before, page, is_known, lost=lost)
+    return Recorded(visit, new, updated, before, page, is_known, lost=lost_at(sound, at))
+
+
+def lost_at(page: Page, at: int) -> int:
+    """Return how many marks of the visit before the visit at a second did not show; for sound pages."""
+    before = bisect_left(page.shown_at, at) - 1
+    if before < 0 or at in page.baselines:
+        return 0
+    ends, numbers = page.spells.periods[1::3], page.spells.periods[2::3]
+    return sum(compress(numbers, (end == page.shown_at[before] for end in ends)))
 
 
 def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:

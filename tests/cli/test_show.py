@@ -135,13 +135,17 @@ def test_an_update_is_named_by_what_was_watched_then(tmp_path: Path) -> None:
     texts = mark_rules("css:p").fingerprint
     with opened(tmp_path) as state:
         for day, rules in ((6, 4), (5, 4), (4, 7), (3, 7), (2, texts), (1, texts)):
-            state.record([Visit(ADA, NOW - day * DAY, marks=frozenset({day}), rules=rules)])
-    lines = hacs_show(tmp_path, ADA, "-s", "HACS_WATCH=css:p").stdout.splitlines()
+            state.record([Visit(ADA, NOW - day * DAY, marks=frozenset({day, 9}), rules=rules)])
+        state.record([Visit(ADA, NOW - DAY // 2, marks=frozenset({1}), rules=texts)])
+    any_change = ("-s", "HACS_WATCH=css:p", "-s", "HACS_UPDATES=any-change")
+    hacs(tmp_path, "estimate", *any_change)
+    lines = hacs_show(tmp_path, ADA, *any_change).stdout.splitlines()
+    assert lines.pop(-7).endswith("   update, 1 text gone")
     baseline = "a baseline: what is watched had changed"
     updates = [f"update, 1 new {noun}" for noun in ("text", "or changed item", "link")]
     named = [updates[0], baseline, updates[1], baseline, updates[2]]
     assert all(map(str.endswith, lines[-6:-1], (f"   {text}" for text in named)))
-    assert lines[1].endswith("; 6 marks so far")
+    assert lines[1].endswith("; 7 marks so far")
 
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:

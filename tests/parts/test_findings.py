@@ -74,23 +74,25 @@ DAYS = (links("a"), links("a", "b"), links("b", "a"), links("a", *map(str, range
 @pytest.mark.parametrize(
     ("days", "settings", "texts"),
     [
-        (1, {}, []),
-        (2, {}, ["The b"]),
-        (3, {}, ["The b"]),
-        (4, {}, [f"The {number}" for number in range(20)]),
-        (2, {"HACS_FINDINGS": 0}, []),
-        (2, {"HACS_WATCH": "css:p"}, ["The b"]),
+        (DAYS[:1], {}, []),
+        (DAYS[:2], {}, ["The b"]),
+        (DAYS[:3], {}, ["The b"]),
+        (DAYS, {}, [f"The {number}" for number in range(20)]),
+        (DAYS[:2], {"HACS_FINDINGS": 0}, []),
+        (DAYS[:2], {"HACS_WATCH": "css:p"}, ["The b"]),
+        (DAYS[1::-1], {"HACS_WATCH": "css:p"}, []),
+        (DAYS[1::-1], {"HACS_WATCH": "css:p", "HACS_UPDATES": "any-change"}, ["1 text gone"]),
         (
-            4,
+            DAYS,
             {"HACS_WATCH": "css:p", "HACS_FINDINGS": 31},
             [*(f"The {number}" for number in range(30)), "The b"],
         ),
     ],
 )
 async def test_new_things_are_kept_the_newest_first_as_long_as_there_is_room(
-    days: int, settings: dict[str, Any], texts: list[str], tmp_path: Path
+    days: tuple[str, ...], settings: dict[str, Any], texts: list[str], tmp_path: Path
 ) -> None:
-    kept = await kept_after(tmp_path, *DAYS[:days], **settings)
+    kept = await kept_after(tmp_path, *days, **settings)
     assert [thing.text for thing in kept.things] == texts
 
 
@@ -191,8 +193,10 @@ KEY = {"HACS_WATCH_KEY": "id"}
         (BOOK, named(title="id"), KEY, "price 9.99, id A book"),
         (NUMBERED, named(more="id"), KEY, "A book 9.99"),
         (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_FIELDS": ["price"]}, "A book 9.99"),
+        (SEEN, named("of"), {"HACS_WATCH_FIELDS": ["price"]}, "9.99"),
+        (NUMBERED, named("of", "id"), {"HACS_WATCH_FIELDS": ["price"], **KEY}, "price 9.99, id 7"),
     ],
-    ids=["by its title", "by its fields", "without its key", "without what is left out"],
 )
 async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
     row: str, items: Items, settings: dict[str, Any], text: str, tmp_path: Path

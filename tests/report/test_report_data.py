@@ -23,10 +23,12 @@ from hacs_crawler.report.numbers import (
     overview,
     yields,
 )
+from hacs_crawler.report.tables import newest_table
 from hacs_crawler.report.words import of_delay, of_runs
 from hacs_crawler.state import describe
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
-from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.recorded import merged
 from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
@@ -159,6 +161,13 @@ def test_a_page_in_the_document_has_its_visits_updates_and_new_links() -> None:
     assert column(pages, "Status")[0].startswith("gone, left alone until ")
     assert column(pages, "Next") == [None]
     assert column(data["tables"]["newest"], "What") == [["1 link"]]
+
+
+def test_an_update_that_brought_nothing_says_how_much_has_gone() -> None:
+    page = Page("http://a.example/")
+    for day, marks in enumerate(({1, 2}, {1}), 1):
+        page = merged(page, Visit(page.url, day * DAY, marks=frozenset(marks)), "any-change").after
+    assert newest_table({1: page}, {}, "text")[1].values == [["1 text gone"]]
 
 
 def test_pages_stand_in_the_order_of_the_plan_and_what_it_leaves_out_behind() -> None:
