@@ -27,7 +27,7 @@ from hacs_crawler.shards import (
     open_rounds,
     open_shards,
     plan_round,
-    visited_since,
+    start_server,
 )
 from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
 from hacs_crawler.utils.terminal import column_table
@@ -76,12 +76,12 @@ def crawl(
     worker of the cluster, which has to run in the project's folder. Ctrl-C ends all crawls in
     order, a second Ctrl-C kills them.
     """
-    # a second signal raises KeyboardInterrupt
-    with signals_noted() as asked, suppress(KeyboardInterrupt):
+    if dask is None:
+        start_server(is_fork=True)  # before the project's modules, which each crawl imports anew
+    with signals_noted() as asked, suppress(KeyboardInterrupt):  # that of a second signal
         config = _checked(spider, arguments, settings)
-        is_file = sqlite_path(config.state, config.base) is not None
-        reason = "HACS_STATE is an SQLite file, which only this machine can use" if is_file else ""
-        with local_pool() if dask is None else dask_pool(dask, reason) as pool:
+        file = sqlite_path(config.state, config.base)
+        with local_pool() if dask is None else dask_pool(dask, file) as pool:
             with asked.ending_block():
                 round_ = _planned(config, shards)
             if not asked.number:
@@ -177,7 +177,7 @@ def _show(config: Config, round_: Round) -> int:
         for number, share in enumerate(round_.shards):
             state, counts = states.get(Shard(number, count)), share.counts
             if state is not None and "visited" not in counts:  # its last crawl was killed
-                visited, updates = visited_since(state, round_.began)
+                visited, updates = state.visited_since(round_.began)
                 counts |= {"visited": len(visited), "updates": updates}
             rows.append([round(counts.get(name, 0)) for name in COLUMNS])
     rows.append([sum(column) for column in zip(*rows, strict=True)])

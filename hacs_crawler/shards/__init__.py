@@ -6,7 +6,11 @@ from hacs_crawler.utils.faces import face
 
 if TYPE_CHECKING:
     from hacs_crawler.shards.crawls import ShardCrawls as ShardCrawls
-    from hacs_crawler.shards.engine import dask_pool as dask_pool, local_pool as local_pool
+    from hacs_crawler.shards.engine import (
+        dask_pool as dask_pool,
+        local_pool as local_pool,
+        start_server as start_server,
+    )
     from hacs_crawler.shards.joined import (
         JoinedState as JoinedState,
         found_shards as found_shards,
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
         RoundNotes as RoundNotes,
         ShardShare as ShardShare,
         open_rounds as open_rounds,
-        visited_since as visited_since,
     )
 
 __getattr__ = face(__name__, __file__)

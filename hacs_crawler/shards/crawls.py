@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hacs_crawler.exceptions import ClusterError, HacsError, StateUnavailableError
-from hacs_crawler.shards.engine import Order, Pool, Result
+from hacs_crawler.shards.engine import Pool, Result
 from hacs_crawler.shards.rounds import ENDED, Round, RoundNotes
 from hacs_crawler.state import Shard
 from hacs_crawler.utils.terminal import Progress
@@ -88,12 +87,9 @@ class ShardCrawls:
             is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
             if not is_done and number not in self._running:
                 self._begun_with[number] = present
-                own = f"HACS_SHARD={Shard(number, self._count)}"
-                log = str(Path(".hacs", f"crawl.{number}-{self._count}.log"))
-                # those of the state's backend, which is open here; the pool's threads import others
-                modules = [m for m in tuple(sys.modules) if m.startswith("hacs_crawler.state.")]
-                order = Order(("crawl", *self._command, "-s", own), log, tuple(modules))
-                self._running[number] = self._pool.start(order)
+                log = Path(".hacs", f"crawl.{number}-{self._count}.log")
+                crawl = "crawl", *self._command, "-s", f"HACS_SHARD={Shard(number, self._count)}"
+                self._running[number] = self._pool.start(crawl, log)
 
     def _poll(self) -> None:
         """Wait a moment, and see which crawls have ended; raises ClusterError if none can run."""

@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from multiprocessing import resource_tracker
+from itertools import pairwise
+from multiprocessing import forkserver, resource_tracker, util
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, Thread, active_count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
@@ -46,6 +49,7 @@ CONNECT_SECONDS: Final = 15.0
 # How long a cluster without any worker may take to start one.
 WORKER_SECONDS: Final = 60.0
 _PACKAGE: Final = "hacs-crawler"
+_PRELOADED: Final = "hacs_crawler.shards.preloaded"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
 # Starting a process also polls the other ones; if two threads read one exit status, the second
@@ -55,14 +59,6 @@ _status_lock: Final = Lock()
 _asked_to_end: dict[str, bool] = {}
 
 
-class Order(NamedTuple):
-    """A crawl to run: the arguments of `scrapy`, the path of the log, and modules to preload."""
-
-    arguments: tuple[str, ...]
-    log: str
-    modules: tuple[str, ...] = ()
-
-
 class Result(NamedTuple):
     """The exit status of a crawl, and, if it is not 0, the last error in the log."""
 
@@ -70,28 +66,23 @@ class Result(NamedTuple):
     said: str = ""
 
 
+@dataclass(frozen=True)
 class Pool:
     """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches."""
 
-    def __init__(
-        self,
-        executor: Executor,
-        call_all: Callable[..., Any],
-        runner: Callable[[str, Order], Result],
-        has_workers: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._executor, self._call_all, self._runner = executor, call_all, runner
-        self.has_workers = has_workers
-        self._run = secrets.token_hex(8)
+    executor: Executor
+    call_all: Callable[..., Any]
+    runner: Callable[[str, Sequence[str], Path], Result]
+    has_workers: Callable[[], bool] = lambda: True
+    run: str = field(default_factory=secrets.token_hex)
 
-    def start(self, order: Order) -> Future[Result]:
-        """Queue a crawl."""
-        return self._executor.submit(self._runner, self._run, order)
+    def start(self, arguments: Sequence[str], log: Path) -> Future[Result]:
+        """Queue a crawl by `scrapy` with these arguments, which logs to a file."""
+        return self.executor.submit(self.runner, self.run, arguments, log)
 
     def end(self, *, at_once: bool = False) -> None:
         """End all crawls in order, or kill them if `at_once`; queued crawls do not start."""
-        given = end_crawls, self._run, at_once
-        asking = Thread(target=self._call_all, args=given, daemon=True)
+        asking = Thread(target=self.call_all, args=(end_crawls, self.run, at_once), daemon=True)
         asking.start()
         asking.join(ANSWER_SECONDS)
 
@@ -104,12 +95,12 @@ def local_pool() -> Iterator[Pool]:
 
 
 @contextmanager
-def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
+def dask_pool(address: str, file: Path | None = None) -> Iterator[Pool]:
     """Connect to the Dask scheduler at HOST:PORT, optionally with a protocol.
 
-    Exceptions of Dask in the block become ClusterError, in one line. `here_only` is the reason, if
-    any, why all workers must be on this machine. Raises ConfigError if they are not, if the address
-    is malformed, or if Dask is not installed.
+    Exceptions of Dask in the block become ClusterError, in one line. If the state is in a `file`, all
+    workers must be on this machine. Raises ConfigError if they are not, if the address is malformed,
+    or if Dask is not installed.
     """
     if not _ADDRESS.fullmatch(address):
         raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
@@ -124,7 +115,7 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
             logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
-            _check_workers(client, address, here_only)
+            _check_workers(client, address, file)
 
             def call_all(function: Callable[..., object], *given: object) -> None:
                 with suppress(Exception):  # workers may be lost
@@ -143,12 +134,14 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
         raise ClusterError(msg) from error
 
 
-def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: True) -> Result:
+def run_crawl(
+    run: str, arguments: Sequence[str], log: Path, is_wanted: Callable[[], bool] = lambda: True
+) -> Result:
     """Run a crawl to its end; restart it if its process was killed, while it is wanted."""
     for _ in range(TRIES):
         if run in _asked_to_end or not is_wanted():
             return Result(0)
-        process = _started(order)
+        process = _started(arguments, log)
         is_ending, stopped_seconds = False, 0.0
         while True:
             wait([process.sentinel], LOOK_SECONDS)
@@ -164,10 +157,10 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
                 process.terminate()
         if (status := process.exitcode or 0) >= 0:
             break
-    return Result(status, _last_error(Path(order.log)) if status else "")
+    return Result(status, _last_error(log) if status else "")
 
 
-def _crawl_there(run: str, order: Order) -> Result:
+def _crawl_there(run: str, arguments: Sequence[str], log: Path) -> Result:
     """Run a crawl in a Dask worker, while the scheduler assigns it to this worker."""
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
@@ -179,7 +172,7 @@ def _crawl_there(run: str, order: Order) -> Result:
         is_up = worker.status.name in {"running", "paused"}
         return is_up and task is not None and task.state == "executing"
 
-    return run_crawl(run, order, is_wanted)
+    return run_crawl(run, arguments, log, is_wanted)
 
 
 def end_crawls(run: str, at_once: bool) -> None:
@@ -190,31 +183,60 @@ def end_crawls(run: str, at_once: bool) -> None:
 def _is_stopped(process: BaseProcess) -> bool:
     """Whether SIGSTOP has stopped a process; False on systems without /proc."""
     with suppress(OSError):
-        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-        return fields[0] == "T"
+        return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].startswith(" T")
     return False
 
 
-def _started(order: Order) -> BaseProcess:
-    Path(order.log).parent.mkdir(parents=True, exist_ok=True)
+def _started(arguments: Sequence[str], log: Path) -> BaseProcess:
+    log.parent.mkdir(parents=True, exist_ok=True)
     # a Dask worker with a nanny is a daemon, which Python forbids to have children
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # noqa: SLF001
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([*order.modules, "hacs_crawler.shards.preloaded"])
-    process = context.Process(target=_crawl, args=(order.arguments, order.log))
-    # SIGTERM to the whole group would kill the fork server, and lose the exit statuses of its forks, so
-    # it inherits a mask. The tracker has to run already: starting it would unblock the signal.
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    try:
-        with _status_lock:
-            process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    process = context.Process(target=_crawl, args=(arguments, log))
+    with _status_lock:
+        start_server()
+        process.start()
     return process
 
 
-def _crawl(arguments: Sequence[str], log: str) -> None:
+def start_server(*, is_fork: bool = False) -> None:
+    """Start the process whose forks run crawls, if it does not run yet.
+
+    It is a new interpreter, which imports everything again, or a fork of this process, which then must
+    not have an open state. If this process has other threads, it is not forked: locks that they hold
+    would stay locked.
+    """
+    is_fork = is_fork and active_count() == 1
+    import_module(_PRELOADED) if is_fork else forkserver.set_forkserver_preload([_PRELOADED])
+    # SIGTERM to the whole group would kill the server, and lose the exit statuses of its forks, so it
+    # inherits a mask. The tracker has to run already: starting it would unblock the signal.
+    resource_tracker.ensure_running()
+    before, spawn = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}), util.spawnv_passfds
+    try:
+        if is_fork:
+            util.spawnv_passfds = _fork
+        forkserver.ensure_running()
+    finally:
+        util.spawnv_passfds = spawn
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _fork(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+    """Stand in for `spawnv_passfds`: run the code of an interpreter's arguments in a fork."""
+    del path
+    if (pid := os.fork()) == 0:
+        try:
+            # among the others is the pipe whose closing tells the server to end
+            for last, following in pairwise([2, *sorted(passfds), os.sysconf("SC_OPEN_MAX")]):
+                os.closerange(last + 1, following)
+            logging.root.handlers.clear()  # each crawl adds its own
+            exec(args[-1])  # noqa: S102 - that of `multiprocessing`
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _crawl(arguments: Sequence[str], log: Path) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
     os.setsid()  # Ctrl-C is for the command, which ends the crawls
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
@@ -245,21 +267,17 @@ def _last_error(log: Path) -> str:
     return errors[-1][-300:] if errors else "its log has no error"
 
 
-def _check_workers(client: Client, address: str, here_only: str) -> None:
+def _check_workers(client: Client, address: str, file: Path | None) -> None:
     """Raise ClusterError if workers are missing, or have another version of the package.
 
     A task that a worker cannot unpickle would never end: Dask tries it again and again.
     """
     if not client.nthreads():
-        # an adaptive cluster starts workers only for tasks
-        waiting = client.submit(version, _PACKAGE, pure=False)
-        try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        try:  # with a task, as an adaptive cluster starts workers only for tasks
+            client.submit(socket.gethostname, pure=False).result(WORKER_SECONDS)
         except TimeoutError as error:
             msg = f"the Dask cluster at {address} has had no worker for {WORKER_SECONDS:g} s"
             raise ClusterError(msg) from error
-        finally:
-            waiting.release()
     try:
         own = version(_PACKAGE)
     except PackageNotFoundError:  # run from the sources
@@ -269,6 +287,7 @@ def _check_workers(client: Client, address: str, here_only: str) -> None:
             is_missing = isinstance(its_version, Exception)
             has = "no hacs-crawler" if is_missing else f"hacs-crawler {its_version}"
             raise ClusterError(f"the Dask worker at {worker} has {has}: it needs {own}, as here")
-    for worker, host in client.run(socket.gethostname).items() if here_only else ():
+    for worker, host in client.run(socket.gethostname).items() if file else ():
         if host != socket.gethostname():
-            raise ConfigError(f"{here_only}: the Dask worker at {worker} is on {host}")
+            msg = f"HACS_STATE is {file}, of this machine only: the Dask worker at {worker} is on {host}"
+            raise ConfigError(msg)

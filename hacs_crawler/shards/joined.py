@@ -150,9 +150,6 @@ def open_shards(
     Missing states are left out, or created if `creates`. Returns None if all are missing. Raises
     ConfigError, StateError.
     """
-    path = sqlite_path(config.state, config.base)
-    if path is not None and not creates and not path.exists():
-        return None
     states: dict[Shard, State] = {}
     with ExitStack() as stack:
         for shard in shards_of(count):

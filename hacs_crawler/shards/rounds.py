@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import msgspec
-import numpy as np
 from msgspec import Struct, field
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import Ids, Shard, State, Store, change_note, open_store, read_note
+from hacs_crawler.state import Shard, Store, change_note, open_store, read_note
 from hacs_crawler.utils.times import minute_text
 
 # How many visits a crawl takes from the budget at a time; fewer if little is left.
@@ -197,14 +196,3 @@ def open_rounds(config: Config, count: int) -> RoundNotes:
     """Open the notes of the rounds of `count` shards; `close` them when done. Raises StateError."""
     first = replace(config, shard=Shard(0, count))
     return RoundNotes(open_store(config.state, first.own_namespace, config.base))
-
-
-def visited_since(state: State, began: int, among: Ids | None = None) -> tuple[frozenset[int], int]:
-    """Return the ids of pages, all or `among` some, visited since a second, and how many had updates."""
-    ids, updates = set[int](), 0
-    store = state.store
-    for page_ids, rows in store.all_rows() if among is None else [(among, store.rows(among))]:
-        ids.update(page_ids[rows["last_visit"] >= began].tolist())
-        is_updated = (rows["last_update"] >= began) & (rows["updates"] > 0)
-        updates += int(np.count_nonzero(is_updated))
-    return frozenset(ids), updates

@@ -200,6 +200,16 @@ class State:
         """Return ranking rows (dtype `rows.ROW`), in one round trip for every few thousand pages."""
         return self.store.rows(page_ids)
 
+    def visited_since(self, began: int, among: Ids | None = None) -> tuple[frozenset[int], int]:
+        """Return the ids of pages, all or `among` some, visited since a second, and how many changed."""
+        ids, updates = set[int](), 0
+        store = self.store
+        for page_ids, rows in store.all_rows() if among is None else [(among, store.rows(among))]:
+            ids.update(page_ids[rows["last_visit"] >= began].tolist())
+            is_updated = (rows["last_update"] >= began) & (rows["updates"] > 0)
+            updates += int(np.count_nonzero(is_updated))
+        return frozenset(ids), updates
+
     def pages(self) -> Iterator[Page | None]:
         """Stream all known pages, None for each damaged page (which is logged)."""
         for ids, _ in self.store.all_rows():

@@ -12,7 +12,7 @@ from distributed import LocalCluster
 
 from hacs_crawler.exceptions import ClusterError, ConfigError
 from hacs_crawler.shards import dask_pool, engine
-from hacs_crawler.shards.engine import Order, Pool, Result, run_crawl
+from hacs_crawler.shards.engine import Pool, Result, run_crawl
 from servers import free_port
 
 pytestmark = pytest.mark.slow
@@ -52,10 +52,10 @@ def test_a_worker_that_is_not_of_this_version_is_named(
         pytest.fail("this worker is of no use")
 
 
-def noted(run: str, order: Order) -> Result:
+def noted(run: str, arguments: tuple[str, ...], log: Path) -> Result:
     """In place of a crawl: a line in its log."""
-    with Path(order.log).open("a") as log:
-        log.write("ran\n")
+    with log.open("a") as file:
+        file.write("ran\n")
     return Result(0)
 
 
@@ -63,10 +63,9 @@ def test_each_crawl_of_a_shard_runs_whatever_the_one_before_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "_crawl_there", noted)
-    order = Order((), str(tmp_path / "log"))
     here = cluster(1, processes=False, protocol="tcp")
     with here as local, dask_pool(local.scheduler_address) as pool:
-        crawls = [pool.start(order) for _ in range(2)]
+        crawls = [pool.start((), tmp_path / "log") for _ in range(2)]
         assert [crawl.result() for crawl in crawls] == [Result(0)] * 2
     assert (tmp_path / "log").read_text() == "ran\nran\n"
 
@@ -100,14 +99,16 @@ def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.Monkey
 
 def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster(1) as local:
-        with dask_pool(local.scheduler_address, "a file"):
+        with dask_pool(local.scheduler_address, Path("state.db")):
             pass
         here = os.getpid()  # the function is sent to the worker as it is
         monkeypatch.setattr(
             socket, "gethostname", lambda: "here" if os.getpid() == here else "elsewhere"
         )
-        refused = pytest.raises(ConfigError, match=r"a file: the Dask worker at tcp:.* is on")
-        with refused, dask_pool(local.scheduler_address, "a file"):
+        refused = pytest.raises(
+            ConfigError, match=r"state\.db, .*: the Dask worker at tcp:.* is on"
+        )
+        with refused, dask_pool(local.scheduler_address, Path("state.db")):
             pytest.fail("its workers are elsewhere")
 
 
@@ -132,7 +133,7 @@ def test_each_exit_status_is_read_by_one_thread(
     monkeypatch.setattr(Popen, "poll", slowly)
     with ThreadPoolExecutor(4) as threads:
         pool = Pool(threads, lambda function, *given: function(*given), run_crawl)
-        orders = [Order(("version",), str(tmp_path / f"{number}.log")) for number in range(16)]
-        results = [future.result() for future in [pool.start(order) for order in orders]]
+        logs = [tmp_path / f"{number}.log" for number in range(16)]
+        results = [future.result() for future in [pool.start(("version",), log) for log in logs]]
     assert not twice
     assert {result.status for result in results} == {0}

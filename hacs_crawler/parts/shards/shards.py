@@ -32,7 +32,6 @@ from hacs_crawler.shards import (
     RoundNotes,
     open_rounds,
     shard_lock,
-    visited_since,
 )
 from hacs_crawler.state import PAGES_A_CALL, Recorded, State, shard_of_page
 from hacs_crawler.utils.arrays import BoolArray
@@ -229,7 +228,7 @@ class Shards(CrawlPart):
         if self._round.shards[self._shard.index].is_open and self._reason in {"", "finished"}:
             await self._end(has_more=False)
         ids = np.array([*self._visited | self._done], np.int64)
-        visited, updates = await self._crawl.state.once(visited_since, self._round.began, ids)
+        visited, updates = await self._crawl.state.once(State.visited_since, self._round.began, ids)
         await self._count(visited=len(visited), updates=updates)
 
     async def _join(self, found: Round | None) -> None:
@@ -392,4 +391,4 @@ class Shards(CrawlPart):
 def _done_since(state: State, began: int) -> set[int]:
     """Return the ids of pages with a visit or attempt since a second."""
     tried = (some["page_id"][some["at"] >= began].tolist() for some in state.store.outcomes())
-    return set(visited_since(state, began)[0]).union(*tried)
+    return set(state.visited_since(began)[0]).union(*tried)
