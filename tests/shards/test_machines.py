@@ -108,7 +108,6 @@ def test_sixteen_shards_on_four_workers_visit_what_one_process_would_choose(
         project = project_of(tmp_path, redis, found, DOWNLOAD_DELAY=0.01, **settings)
         with dask(project, workers=4) as there:
             done = finish(project.start("many", "--dask", there.address, shards=SHARDS))
-        assert done.status == 0, done.log
         asked = [found.url_of(host, path) for host, path in found.asked()]
         assert len(asked) == 1_000
         assert set(asked) == wanted
@@ -149,8 +148,7 @@ def check_whole(project: Shards, *, again: int = 0, most: int | None = None) -> 
 def test_what_a_killed_worker_had_goes_on_with_another(project: Shards) -> None:
     with crawled(project) as (there, process):
         there.workers[0].kill()
-        done = finish(process)
-    assert done.status == 0, done.log
+        finish(process)
     check_whole(project)
 
 
@@ -161,7 +159,6 @@ def test_crawls_wait_for_a_worker_if_all_are_killed(project: Shards) -> None:
         time.sleep(crawls.LACK_SECONDS + 3.0)
         there.add_workers(1)
         done = finish(process)
-    assert done.status == 0, done.log
     assert "the Dask cluster has no worker left: the crawls wait for one" in done.log
     assert "the Dask cluster has a worker again" in done.log
     check_whole(project)
@@ -173,8 +170,7 @@ def test_a_cluster_that_stays_without_a_worker_is_one_line(project: Shards) -> N
     with crawled(project) as (there, process):
         for one in there.workers:
             one.kill()
-        done = finish(process, seconds=120.0)
-    assert done.status == 1
+        done = finish(process, 1, seconds=120.0)
     assert done.log.endswith("ERROR: the Dask cluster has no worker, for 2 s now\n")
 
 
@@ -185,14 +181,13 @@ def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(proje
         stopped = [there.workers[0].pid, *there.crawls_of(there.workers[0])]
         for one in stopped:
             os.kill(one, signal.SIGSTOP)
-        done = finish(process)
+        finish(process)
         number = len(project.web.asked())
         for one in stopped:
             os.kill(one, signal.SIGCONT)
         wait_until(lambda: not crawls_alive(project), "the end of the crawl that was stopped")
         # a request whose connection was being made goes out with it
         assert len(project.web.asked()) < number + UNDER_WAY
-    assert done.status == 0, done.log
     # asked for, or answered and being written
     check_whole(project, again=2 * UNDER_WAY, most=number)
 
@@ -202,10 +197,9 @@ def test_a_crawl_whose_worker_is_stopped_goes_on_and_is_not_taken_for_a_failure(
 ) -> None:
     with crawled(project) as (there, process):
         there.workers[0].send_signal(signal.SIGSTOP)
-        done = finish(process)
+        finish(process)
         there.workers[0].send_signal(signal.SIGCONT)
         wait_until(lambda: not crawls_alive(project), "the end of the crawls")
-    assert done.status == 0, done.log
     check_whole(project)
 
 
@@ -213,10 +207,9 @@ def test_an_interrupt_ends_all_crawls_in_order_though_a_worker_is_stopped(projec
     with crawled(project, 20, DOWNLOAD_DELAY=0.5) as (there, process):
         there.workers[0].send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
-        done = finish(process, seconds=60.0)
+        finish(process, 128 + signal.SIGINT, seconds=60.0)
         there.workers[0].send_signal(signal.SIGCONT)
         wait_until(lambda: not crawls_alive(project), "the end of the crawls")
-    assert done.status == 128 + signal.SIGINT, done.log
     asked = project.web.asked()
     assert len(asked) == len(set(asked)) < 300
 
@@ -227,7 +220,6 @@ def test_a_redis_that_is_restarted_costs_a_pause(project: Shards, redis: RedisPr
         time.sleep(3.0)  # longer than the command and the crawls try at once
         redis.start()
         done = finish(process)
-    assert done.status == 0, done.log
     assert "the crawls wait until it is back" in done.log
     check_whole(project)
 
@@ -235,9 +227,8 @@ def test_a_redis_that_is_restarted_costs_a_pause(project: Shards, redis: RedisPr
 def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(project: Shards) -> None:
     with crawled(project) as (there, process):
         there.scheduler.kill()
-        done = finish(process)
+        done = finish(process, 1)
         wait_until(lambda: not crawls_alive(project), "the end of the crawls")
-    assert done.status == 1
     errors = [line for line in done.log.splitlines() if not line.startswith("INFO: ")]
     assert len(errors) == 1
     assert "Dask" in errors[0]
