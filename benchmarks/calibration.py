@@ -58,11 +58,7 @@ class Crawl:
                 state = State(store, scenario.estimation)
                 progress.update(f"{self.policy}, day {day}", day, len(scenario.days()))
             world.now = now
-            options = RankingOptions(
-                POLICIES[self.policy],
-                budget=scenario.budget,
-                random_seed=day,
-            )
+            options = RankingOptions(POLICIES[self.policy], budget=scenario.budget, random_seed=day)
             selection = Selection(options, Quota(scenario.budget))
             rows = state.rows(world.page_ids)
             selection.offer(places.tolist(), world.page_ids, rows, now, state.estimation)

@@ -196,11 +196,7 @@ def serve(web: Web) -> ThreadingHTTPServer:
 
 
 def crawl(folder: Path, now: float, settings: list[str]) -> str:
-    environment = {
-        **os.environ,
-        "PAGES_NOW": str(now),
-        "PAGES_BEGAN": str(time.monotonic()),
-    }
+    environment = {**os.environ, "PAGES_NOW": str(now), "PAGES_BEGAN": str(time.monotonic())}
     command = ["runspider", str(folder / "spider.py")]
     for one in [*(f"{name}={value}" for name, value in COMMON.items()), *settings]:
         command += ["-s", one]

@@ -143,10 +143,7 @@ def prior_of_tier(web: Web, crawl: Crawl) -> FloatArray:
     """The mean of the hubs that are listed, or of those that are not."""
     means = [
         tier_rate(crawl.links[mine], crawl.days[mine], optimistic)
-        for mine, optimistic in (
-            (web.is_listed, OPTIMISTIC),
-            (~web.is_listed, USUAL),
-        )
+        for mine, optimistic in ((web.is_listed, OPTIMISTIC), (~web.is_listed, USUAL))
     ]
     return np.where(web.is_listed, *means)
 

@@ -70,13 +70,7 @@ PARTS = {
 
 
 def count(
-    folder: Path,
-    port: int,
-    pages: int,
-    state: str | None,
-    *,
-    more: list[str],
-    **how: bool,
+    folder: Path, port: int, pages: int, state: str | None, *, more: list[str], **how: bool
 ) -> int:
     """Return how many instructions one crawl takes; see `crawl.command`."""
     file = folder / "counted.py"

@@ -176,9 +176,7 @@ Row = dict[str, Any]
 """table (of `TABLES`), name (of `TITLES`), precision, recall, f, and how many pages are chosen."""
 
 
-def evaluate_instant(
-    random: np.random.Generator,
-) -> list[Row]:
+def evaluate_instant(random: np.random.Generator) -> list[Row]:
     """Judge the pages of synthetic webs, list sites and folders, and compare with the truth.
 
     Precision is the share of the listed places' pages that are temporal, recall the share of all

@@ -37,10 +37,8 @@ TOGETHER_DAYS = 1
 
 PATCHES = {
     "all tell as much": partial(
-        mock.patch,
-        "hacs_crawler.state.priors.refitted_sibling_correlation",
-        lambda *_: {},
-    ),
+        mock.patch, "hacs_crawler.state.priors.refitted_sibling_correlation", lambda *_: {}
+    )
 }
 
 

@@ -178,14 +178,7 @@ def main() -> None:
         oracle = pool.submit(run, args.folder, start, args.budget, 0, None, is_oracle=True)
         scores = {
             cell: [
-                pool.submit(
-                    run,
-                    args.folder,
-                    start,
-                    args.budget,
-                    seed,
-                    habits,
-                )
+                pool.submit(run, args.folder, start, args.budget, seed, habits)
                 for seed in range(args.seeds)
             ]
             for cell, habits in cells.items()

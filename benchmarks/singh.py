@@ -20,11 +20,7 @@ from typing import Final
 import numpy as np
 
 from hacs_crawler.cli.simulate import table
-from hacs_crawler.lab.evaluation.localized import (
-    CONTESTANTS,
-    Contestant,
-    next_gaps,
-)
+from hacs_crawler.lab.evaluation.localized import CONTESTANTS, Contestant, next_gaps
 from hacs_crawler.lab.evaluation.power_law import PowerLaw
 from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
 from hacs_crawler.lab.simulation.simulation import Scenario

@@ -94,14 +94,7 @@ def change_to(page: Page) -> Change:
     return Change(page_id_of(page.url), page.version - 1, encode_page(page), encode_row(page))
 
 
-def fill(
-    store: Store,
-    number: int,
-    links: int,
-    what: str,
-    *,
-    is_grown: bool,
-) -> None:
+def fill(store: Store, number: int, links: int, what: str, *, is_grown: bool) -> None:
     """Write pages: in ten stages, each in another order, or in one go."""
     order = list(range(number))
     for stage in range(1, STAGES + 1) if is_grown else (STAGES,):

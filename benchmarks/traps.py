@@ -142,10 +142,7 @@ def measure(options: argparse.Namespace, traps: int, settings: list[str]) -> Non
             web.now = max(run, 0) * DAY + 30 * DAY * (run >= 0)
             before = Counter(web.visits)
             log = crawl(
-                folder,
-                options.budget if run >= 0 else len(urls),
-                START + web.now,
-                settings,
+                folder, options.budget if run >= 0 else len(urls), START + web.now, settings
             )
             made = web.visits - before
             shares.append(made["t"] / max(made.total(), 1))

@@ -61,11 +61,7 @@ from wayback_machine import page
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".pytest_cache" / "d" / "pywb"
-SETTINGS = {
-    "AUTOTHROTTLE_ENABLED": False,
-    "DOWNLOAD_DELAY": 0,
-    "LOG_LEVEL": "INFO",
-}
+SETTINGS = {"AUTOTHROTTLE_ENABLED": False, "DOWNLOAD_DELAY": 0, "LOG_LEVEL": "INFO"}
 QUICK = {"cdx_per_minute": 0, "mementos_per_minute": 0}
 FILES = ("versions.jsonl.gz", "captures.csv")
 BATCH = 1_000

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from hacs_crawler.addon import HacsAddon
     from hacs_crawler.analysis import StateReader, Table, open, rank, simulate  # noqa: A004 - hacs.open
     from hacs_crawler.crawl.scheduler import HacsScheduler
-    from hacs_crawler.exceptions import (
-        ConfigError,
-        HacsError,
-        StateError,
-        StateUnavailableError,
-    )
+    from hacs_crawler.exceptions import ConfigError, HacsError, StateError, StateUnavailableError
     from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
     from hacs_crawler.outcome import NotObserved, Outcome
     from hacs_crawler.ranking.policies import Candidates

@@ -28,15 +28,7 @@ from hacs_crawler.parts.rendering.launch import (
     short_folder,
 )
 from hacs_crawler.shards import found_shards, open_shards
-from hacs_crawler.state import (
-    SCHEMA,
-    Estimation,
-    Shard,
-    State,
-    describe,
-    open_store,
-    sqlite_path,
-)
+from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store, sqlite_path
 from hacs_crawler.utils.settings import object_at
 from hacs_crawler.utils.text import counted
 

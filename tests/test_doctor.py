@@ -74,11 +74,7 @@ def test_outside_of_a_project_it_says_so() -> None:
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_what_keeps_it_from_working_is_named(
-    settings: dict[str, Any],
-    place: str,
-    text: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any], place: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
     (tmp_path / "folder").mkdir()

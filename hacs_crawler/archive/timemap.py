@@ -20,12 +20,7 @@ from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
-from hacs_crawler.archive.capture import (
-    ArchiveError,
-    Cleaning,
-    key_of,
-    parse_timestamp,
-)
+from hacs_crawler.archive.capture import ArchiveError, Cleaning, key_of, parse_timestamp
 from hacs_crawler.utils.times import parse_http_date, parse_iso
 
 # About 400,000 mementos; archives divide longer TimeMaps into parts.

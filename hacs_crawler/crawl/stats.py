@@ -13,12 +13,7 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.ranking.demands import NOTHING, Demanded
-from hacs_crawler.state import (
-    Counted,
-    News,
-    Recorded,
-    chance_of_new_links,
-)
+from hacs_crawler.state import Counted, News, Recorded, chance_of_new_links
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import ONLY_REQUESTS

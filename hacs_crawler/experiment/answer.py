@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import update_index, update_probability
-from hacs_crawler.state import (
-    UPDATED,
-    Label,
-    Outcomes,
-    State,
-    as_of,
-    share_of_time,
-)
+from hacs_crawler.state import UPDATED, Label, Outcomes, State, as_of, share_of_time
 from hacs_crawler.statistics.twins import SiteTally, contrast, effective_sites
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress

@@ -28,12 +28,7 @@ from hacs_crawler.harvest.asking import (
     TooMuchError,
     UnansweredError,
 )
-from hacs_crawler.harvest.dialects import (
-    cdx_answer,
-    crawl_indexes,
-    timegate_answer,
-    timemap_answer,
-)
+from hacs_crawler.harvest.dialects import cdx_answer, crawl_indexes, timegate_answer, timemap_answer
 from hacs_crawler.harvest.memento import Memento, other_capture, read_memento, read_range
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span, memento_url
 from hacs_crawler.links import fingerprint

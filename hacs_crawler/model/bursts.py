@@ -39,13 +39,7 @@ from hacs_crawler.model.grid import (
     normalised,
 )
 from hacs_crawler.model.survival import TIMES
-from hacs_crawler.utils.arrays import (
-    BoolArray,
-    FloatArray,
-    offsets_of,
-    page_of_value,
-    sum_by_page,
-)
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of, page_of_value, sum_by_page
 
 _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
     [

@@ -12,14 +12,7 @@ from hacs_crawler.model import SHARED_UPDATES
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import (
-    VISITS_OF_A_RATE,
-    Estimation,
-    Rows,
-    State,
-    rates_of,
-    signal_kinds,
-)
+from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, rates_of, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 

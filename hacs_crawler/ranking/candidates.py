@@ -9,11 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.model import (
-    SiblingVisits,
-    elapsed_days,
-    sibling_evidence,
-)
+from hacs_crawler.model import SiblingVisits, elapsed_days, sibling_evidence
 from hacs_crawler.ranking.demands import Demands, nothing_asked
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats

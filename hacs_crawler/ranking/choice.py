@@ -146,13 +146,7 @@ def contenders(score: Floats, quota: Quota, is_unseen: BoolArray | None = None) 
     return np.sort(np.concatenate(best))
 
 
-def choose(
-    candidates: Candidates,
-    score: Floats,
-    quota: Quota,
-    *,
-    is_last: bool = True,
-) -> Picks:
+def choose(candidates: Candidates, score: Floats, quota: Quota, *, is_last: bool = True) -> Picks:
     """Choose visits among some pages.
 
     If pages never seen have a share, and these pages are the last, an unused part of the budget of one

@@ -174,10 +174,7 @@ def _by_pattern(
 
 
 def demands_of(
-    urls: Sequence[str],
-    weights: Weights,
-    every: Intervals,
-    metas: Sequence[Mapping[str, Any]] = (),
+    urls: Sequence[str], weights: Weights, every: Intervals, metas: Sequence[Mapping[str, Any]] = ()
 ) -> tuple[Demands, frozenset[str]]:
     """Return the demands on pages with these URLs, and the patterns that matched any.
 

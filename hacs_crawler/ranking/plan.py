@@ -19,16 +19,7 @@ from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.state import (
-    ROW,
-    Ids,
-    Label,
-    Prediction,
-    Rows,
-    State,
-    predictions,
-    without_future,
-)
+from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, predictions, without_future
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -219,12 +210,7 @@ def forecast_of(
 
     def at_age(days: float) -> Candidates:
         return candidates_from(
-            *siblings,
-            now + days * DAY,
-            state.estimation,
-            options,
-            signals=signals,
-            demands=demands,
+            *siblings, now + days * DAY, state.estimation, options, signals=signals, demands=demands
         )
 
     present = at_age(0.0)

@@ -121,8 +121,7 @@ def test_a_revisit_is_a_visit_without_links(archive: Warc) -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "is_known"),
-    [("uri-agnostic-identical-payload-digest", True), ("delta", False)],
+    ("profile", "is_known"), [("uri-agnostic-identical-payload-digest", True), ("delta", False)]
 )
 def test_a_revisit_of_an_unknown_profile_says_nothing_of_the_page(
     archive: Warc, profile: str, is_known: bool
@@ -288,8 +287,7 @@ def test_a_payload_of_too_many_bytes_shows_nothing(
 
 
 @pytest.mark.parametrize(
-    ("encoding", "codec", "package"),
-    [("br", brotli, "brotli"), ("zstd", zstd, "backports")],
+    ("encoding", "codec", "package"), [("br", brotli, "brotli"), ("zstd", zstd, "backports")]
 )
 def test_a_codec_that_is_not_installed_is_named(
     archive: Warc, encoding: str, codec: Any, package: str,

@@ -10,14 +10,7 @@ import pytest
 from integration_support import Crawl, Project
 from servers import Site
 from wayback_machine import CUT, RESET, page
-from wayback_support import (
-    PAUSE_SECONDS,
-    Bootstrap,
-    known,
-    months,
-    recorded_directly,
-    visit,
-)
+from wayback_support import PAUSE_SECONDS, Bootstrap, known, months, recorded_directly, visit
 
 URL = "http://foo.edu/~bar/"
 TO_429 = {"Location": "/429.html"}

@@ -124,10 +124,7 @@ def priced(response: HtmlResponse) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("settings", "was"),
-    [
-        ({"HACS_WATCH": "css:p"}, "9.99"),
-        ({"HACS_WATCH": "items", "items": priced}, "price 9.99"),
-    ],
+    [({"HACS_WATCH": "css:p"}, "9.99"), ({"HACS_WATCH": "items", "items": priced}, "price 9.99")],
 )
 async def test_what_was_not_the_page_replaced_nothing(
     settings: dict[str, Any], was: str, tmp_path: Path

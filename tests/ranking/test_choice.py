@@ -37,10 +37,7 @@ def arrays(pages: Sequence[tuple[int, int, float]]) -> tuple[Candidates, Floats]
 
 
 def by_the_rules(
-    candidates: Candidates,
-    score: Floats,
-    quota: Quota,
-    is_last: bool,
+    candidates: Candidates, score: Floats, quota: Quota, is_last: bool
 ) -> tuple[list[int], list[int]]:
     """The pages in their order, and those of them that are asked twice."""
     ranked = sorted(range(len(score)), key=lambda page: (-score[page], page))

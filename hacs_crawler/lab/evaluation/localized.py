@@ -182,9 +182,7 @@ class LocalizedEvaluation:
 
 
 def evaluate_localized(
-    chunks: Iterable[Points],
-    data: str,
-    on_pages: Callable[[int], None] = lambda _done: None,
+    chunks: Iterable[Points], data: str, on_pages: Callable[[int], None] = lambda _done: None
 ) -> LocalizedEvaluation:
     """Evaluate pages; `on_pages` gets the number of finished pages."""
     errors, visits, done = LocalizedErrors(), LocalizedVisits(), 0

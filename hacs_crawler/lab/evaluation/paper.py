@@ -110,9 +110,7 @@ def evaluate(
 
 
 def choose_period(
-    levels: Mapping[str, History],
-    since: float | None,
-    until: float | None,
+    levels: Mapping[str, History], since: float | None, until: float | None
 ) -> tuple[Period, float]:
     """Return the moments to evaluate, and the last one after which the truth is known.
 

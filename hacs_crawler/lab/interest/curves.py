@@ -39,10 +39,7 @@ Evaluate = Callable[[FloatArray, IndexArray], Quadratic]
 
 
 def minimise(
-    evaluate: Evaluate,
-    start: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    evaluate: Evaluate, start: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> Solution:
     """Minimise many losses together, each from its row of `start` (n, k), within bounds.
 

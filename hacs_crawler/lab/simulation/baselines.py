@@ -27,14 +27,7 @@ from hacs_crawler.lab.simulation.simulation import (
 )
 from hacs_crawler.model import LOCALIZED, update_probability
 from hacs_crawler.ranking.options import policy_named
-from hacs_crawler.ranking.policies import (
-    POLICIES,
-    Candidates,
-    Floats,
-    Policy,
-    brute_force,
-    random,
-)
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats, Policy, brute_force, random
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.utils.times import DAY
 

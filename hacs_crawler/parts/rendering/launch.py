@@ -51,9 +51,7 @@ def short_folder() -> tempfile.TemporaryDirectory[str]:
 async def started(crawler: Crawler, folder: str) -> Any:
     """Start the browser, whose temporary files are in `folder`."""
     try:
-        from scrapy_playwright.handler import (  # noqa: PLC0415 - an extra
-            ScrapyPlaywrightDownloadHandler,
-        )
+        from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
         raise BrowserMissingError(msg) from error

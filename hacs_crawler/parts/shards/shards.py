@@ -27,12 +27,7 @@ from hacs_crawler.parts.shards.handed_over import WaitingPage, hand_over
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.ranking.choice import Quota, foremost
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.shards import (
-    Round,
-    RoundNotes,
-    open_rounds,
-    shard_lock,
-)
+from hacs_crawler.shards import Round, RoundNotes, open_rounds, shard_lock
 from hacs_crawler.state import PAGES_A_CALL, Recorded, State, shard_of_page
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep

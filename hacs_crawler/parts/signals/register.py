@@ -8,12 +8,7 @@ from typing import Final
 
 import msgspec
 
-from hacs_crawler.state import (
-    Store,
-    change_annotations,
-    source_id,
-    source_kind,
-)
+from hacs_crawler.state import Store, change_annotations, source_id, source_kind
 
 # How many sites a source keeps whose pages it lists.
 MOST_SITES: Final = 5_000

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.lab.evaluation.measures import (
-    precision_at_k,
-    weighted_precision,
-)
+from hacs_crawler.lab.evaluation.measures import precision_at_k, weighted_precision
 
 
 def at_k(predicted: list[float], actual: list[float]) -> list[float]:
