@@ -257,7 +257,7 @@ class CrawlStats:
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
             f"{missed:,} were not seen" if len(phrases) > 1 else "".join(phrases),
-            f"Left for next time: {left:,}" if left else "",
+            f"Requests left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
         extras = phrases if len(phrases) > 1 else []  # so that the sentence stays short

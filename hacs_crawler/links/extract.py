@@ -37,8 +37,9 @@ _LARGEST: Final = 2**32 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
-    """Whether a body declared as HTML is binary: it has NUL bytes in an encoding without them."""
-    return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
+    """Whether a body declared as HTML is PDF, or has NUL bytes in an encoding without them."""
+    has_nul = b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
+    return has_nul or body.startswith(b"%PDF-")
 
 
 def has_slow_encoding(encoding: str) -> bool:

@@ -23,7 +23,13 @@ from hacs_crawler.watch.items import canonical_json
 from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
 
 _HIDDEN: Final = frozenset({"iframe", "noscript", "object", "script", "style", "template"})
-_NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))})(?![\w-])")
+# A reader sees these elements of an inline SVG as a tooltip, or not at all.
+_OF_SVG: Final = "title", "desc"
+# The element that is transformed may be within the SVG; in a feed, titles of items are texts.
+_TOOLTIPS: Final = "|".join(
+    f"{outer}//{name}" for outer in ("svg", "g", "path", "use") for name in _OF_SVG
+)
+_NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))}|svg)(?![\w-])")
 _BLOCKS: Final = (
     "address|article|aside|blockquote|br|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form"
     "|h1|h2|h3|h4|h5|h6|header|hr|li|main|nav|ol|option|p|pre|section|summary|table|tr|ul"
@@ -38,7 +44,7 @@ _VISIBLE: Final = etree.XSLT(
 <xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
   <xsl:output method="text"/>
   <xsl:template match="/"><xsl:apply-templates select="*/node()"/></xsl:template>
-  <xsl:template match="{"|".join(sorted(_HIDDEN))}"/>
+  <xsl:template match="{_TOOLTIPS}|{"|".join(sorted(_HIDDEN))}"/>
   <xsl:template match="{_BLOCKS}">{_BREAK}<xsl:apply-templates/>{_BREAK}</xsl:template>
   <xsl:template match="td|th">&#160;<xsl:apply-templates/>&#160;</xsl:template>
 </xsl:stylesheet>""")
@@ -54,6 +60,8 @@ def visible_texts(element: Any) -> list[str]:
 def _without_hidden(tree: HtmlElement) -> HtmlElement:
     """Return a copy of a page without comments and invisible elements."""
     copy = deepcopy(tree)
+    for svg in [*copy.iter("svg")]:
+        strip_elements(svg, *_OF_SVG, with_tail=False)
     strip_elements(copy, Comment, *_HIDDEN, with_tail=False)
     return copy
 
@@ -61,7 +69,12 @@ def _without_hidden(tree: HtmlElement) -> HtmlElement:
 def _seen(elements: SelectorList[Selector]) -> SelectorList[Selector]:
     """Return the elements outside of invisible ones; invisible elements only if there are no others."""
     outside = [one for one in elements if next(one.root.iterancestors(*_HIDDEN), None) is None]
-    seen = [one for one in outside if one.root.tag not in _HIDDEN]
+    seen = [
+        one
+        for one in outside
+        if one.root.tag not in _HIDDEN
+        and (one.root.tag not in _OF_SVG or next(one.root.iterancestors("svg"), None) is None)
+    ]
     return SelectorList(seen or outside)
 
 

@@ -220,7 +220,7 @@ def test_encodings_are_undone(
         ("compress", b"\x1f\x9d\0"),
         ("", b""),
         ("", b" \r\n"),
-        ("", b"<a\0b>"),
+        *(("", b"<a\0b>"), ("", b"%PDF-1.4\n" + PAGE)),
         ("", chunked(PAGE)[:-20]),
     ],
 )

@@ -166,7 +166,7 @@ def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_pag
             for kind in (Response, TextResponse, XmlResponse)
         ),
         *((html(body), "empty") for body in (b"", b" \r\n\t\n")),
-        (html(b"%PDF-1.7\n\x00\x00" + TWO_LINKS), "unreadable"),
+        *((html(start + TWO_LINKS), "unreadable") for start in (b"%PDF-1.7\n", b"GIF89a\0\0")),
         (html(b"<meta charset=punycode>" + TWO_LINKS), "unreadable"),
         (html(gzip.compress(TWO_LINKS)[:10] + b"\xff" * 40), "unreadable"),
     ],

@@ -69,7 +69,7 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
         (
             {"visits": 51, "updates": 21, "new_links": 24, "gone": 3, "dropped/budget": 158},
             "HACS visited 51 of 212 requested pages: 24 new links on 21 pages. 3 pages answered 404 or "
-            "410. Left for next time: 158.",
+            "410. Requests left for next time: 158.",
         ),
         ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
         (
@@ -78,7 +78,7 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
         ),
         (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
-            "HACS visited 0 of 4 requested pages. 1 request failed. Left for next time: 3.",
+            "HACS visited 0 of 4 requested pages. 1 request failed. Requests left for next time: 3.",
         ),
         (
             {"gone": 1, "not_observed": 2, "not_observed/nothing_shown": 1},

@@ -65,6 +65,8 @@ def test_of_an_expression_for_texts_they_count() -> None:
         *("<script>token = '{}'</script>", "<style>.c{} {{}}</style>", "<!-- {} -->"),
         *("<noscript>{}</noscript>", "<template>{}</template>"),
         *("<iframe>{}</iframe>", "<object>{}</object>"),
+        *("<svg><title>{}</title></svg>", "<svg><g><desc>{}</desc></g></svg>"),
+        *("<svg><path><title>{}</title></path></svg>", "<svg><use><title>{}</title></use></svg>"),
         *("<noscript><p>{}</p></noscript>", "<template><p>{}</p></template>"),
     ],
 )
@@ -81,6 +83,7 @@ def test_text_and_elements_that_nobody_sees_do_not_count(watch: str, hidden: str
     [
         *[(f"css:{named}", True) for named in ("#data", "script::text", "template p")],
         ("xpath://template//p", True),
+        *(("css:svg title", True), ("xpath://svg/title/text()", True), ("css:svg", False)),
         ("css:.description *::text", False),
         ("xpath://*[@class='description']//text()", False),
     ],
@@ -89,7 +92,8 @@ def test_what_nobody_sees_counts_if_the_selector_names_it(watch: str, counts: bo
     one, other = (
         html(
             "<div class=description>10 euros"
-            f"<template><p>{n}</p></template><script id=data>{n}</script></div>"
+            f"<template><p>{n}</p></template><script id=data>{n}</script>"
+            f"<svg><title>{n}</title><text>a</text></svg></div>"
         )
         for n in (1, 2)
     )
@@ -110,7 +114,7 @@ def test_text_that_a_click_may_show_counts(watch: str, shown_by_a_click: str) ->
 
 
 def test_xml_is_a_page_where_an_expression_is_watched() -> None:
-    feed = XmlResponse(URL, body=b"<items><item>one</item><item>two</item></items>")
+    feed = XmlResponse(URL, body=b"<items><item><title>one</title></item><item>two</item></items>")
     assert len(marks("xpath://item", feed)) == 2
 
 
