@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -74,5 +76,5 @@ def install(site: FuzzedSite) -> None:
     FakeBrowser.site = site
     module = ModuleType("scrapy_playwright.handler")
     module.ScrapyPlaywrightDownloadHandler = FakeBrowser  # type: ignore[attr-defined]
-    sys.modules["scrapy_playwright"] = ModuleType("scrapy_playwright")
+    sys.modules["scrapy_playwright"] = module_from_spec(ModuleSpec("scrapy_playwright", None))
     sys.modules["scrapy_playwright.handler"] = module

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import Final
 
 from lxml import etree
@@ -79,6 +80,11 @@ class Rendering(RenderingMemory):
         super().__init__(crawl)
         self._is_always = crawl.config.render == "always"
         self._browser = Browser(crawl)
+
+    async def opened(self) -> None:
+        """Say at the start, not at the first page that needs a browser, that there can be none."""
+        if find_spec("scrapy_playwright") is None:
+            await self._browser.is_there()
 
     async def download(
         self, request: Request, plainly: Callable[[Request], Awaitable[Response]]

@@ -1,5 +1,6 @@
 """When pages are rendered at all, and what a fault of the code that decides it costs."""
 
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -112,6 +113,23 @@ async def in_crawl(
         part = Rendering(crawl)
         part._browser = cast(Browser, SimpleNamespace(is_there=has_browser))
         yield part, asked
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+async def test_without_scrapy_playwright_the_start_of_a_crawl_says_so_once(
+    is_installed: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if not is_installed:
+        monkeypatch.setitem(sys.modules, "scrapy_playwright", None)
+    async with open_crawl(tmp_path, HACS_RENDER="auto") as crawl:
+        said = caplog.text.count("There is no browser (scrapy-playwright is missing: pip install")
+        assert said == (not is_installed)
+        if not is_installed:
+            assert not await crawl.parts.of(Rendering)._browser.is_there()
+        assert caplog.text.count("There is no browser") == said
 
 
 @pytest.mark.parametrize(
