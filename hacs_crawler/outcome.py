@@ -35,11 +35,33 @@ class _Told:
 
 @dataclass
 class NotObserved(_Told):
-    """The value of `response.meta["hacs"]` if the response is not a visit of its page."""
+    """The value of `response.meta["hacs"]` if the response is not a visit of its page.
+
+    `reason` is that of the stat `hacs/not_observed/<reason>`, or "gone". Asked for news, it answers as
+    the `Outcome` of a visit without any, so that spiders need not distinguish the two.
+    """
 
     requested_url: str
-    # A reason of the stat `hacs/not_observed/<reason>`, or "gone".
     reason: str
+    is_known = is_first = is_update = False
+    gained = lost = 0
+    new_marks = new_to_site = frozenset[int]()
+
+    def is_new(self, thing: Any) -> bool:
+        """Return False."""
+        del thing
+        return False
+
+    is_new_to_site = is_new
+
+    def status(self, thing: Any) -> Literal["same"]:
+        """Return "same"."""
+        del thing
+        return "same"
+
+    def before(self, item: Any) -> None:
+        """Return None."""
+        del item
 
 
 class Expected(_Told, dict[str, Any]):

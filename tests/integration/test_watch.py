@@ -22,14 +22,12 @@ SHOP = """
 
         def parse(self, response):
             outcome = response.meta["hacs"]
-            if not hasattr(outcome, "is_update"):
-                yield {"reason": outcome.reason}
-                return
             price = response.css(".price").xpath("string()").get()
             yield {
                 "update": outcome.is_update,
                 "counts": [outcome.gained, outcome.lost],
                 "is_new": outcome.is_new(price),
+                "reason": getattr(outcome, "reason", ""),
             }
 
 
@@ -72,7 +70,8 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
     visits(any_spider, site, "A", **settings)
     price(site)
     blocked = any_spider.run(SHOP, **settings)
-    assert blocked.items == [{"reason": "nothing_shown"}]
+    [told] = blocked.items
+    assert told == {"update": False, "counts": [0, 0], "is_new": False, "reason": "nothing_shown"}
     assert blocked.stat("hacs/not_observed/nothing_shown") == 1
     assert blocked.stat("hacs/visits") == 0
     assert "HACS_WATCH = 'css:.price': found on none of the pages that answered (1)" in blocked.log

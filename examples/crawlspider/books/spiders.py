@@ -1,8 +1,6 @@
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from hacs_crawler import Outcome
-
 
 class BooksSpider(CrawlSpider):
     name = "books"
@@ -17,6 +15,6 @@ class BooksSpider(CrawlSpider):
         yield {
             "title": response.css("h1::text").get(),
             "url": response.url,
-            "is_first": isinstance(outcome, Outcome) and outcome.is_first,
-            "is_update": isinstance(outcome, Outcome) and outcome.is_update,
+            "is_first": outcome.is_first,
+            "is_update": outcome.is_update,
         }

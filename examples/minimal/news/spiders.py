@@ -1,15 +1,12 @@
 import scrapy
 
-from hacs_crawler import Outcome
-
 
 class NewsSpider(scrapy.Spider):
     name = "news"
     start_urls = ["https://quotes.toscrape.com/", "https://books.toscrape.com/"]
 
     def parse(self, response):
-        outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome):  # else not HTML: nothing was observed
-            for href in response.css("a::attr(href)").getall():
-                if outcome.is_new(response.urljoin(href)):  # not on this page before
-                    yield {"link": response.urljoin(href), "page": response.url}
+        outcome = response.meta["hacs"]  # nothing is new if this is not the page
+        for href in response.css("a::attr(href)").getall():
+            if outcome.is_new(response.urljoin(href)):  # not on this page before
+                yield {"link": response.urljoin(href), "page": response.url}

@@ -1,7 +1,5 @@
 from scrapy.spiders import SitemapSpider
 
-from hacs_crawler import Outcome
-
 
 class PagesSpider(SitemapSpider):
     name = "pages"
@@ -9,5 +7,5 @@ class PagesSpider(SitemapSpider):
 
     def parse(self, response):
         outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome) and outcome.is_update:
+        if outcome.is_update:
             yield {"url": response.url, "new_links": len(outcome.new_marks)}

@@ -1,7 +1,5 @@
 import scrapy
 
-from hacs_crawler import Outcome
-
 ONLY_CHANGES = {"hacs_crawler.pipelines.OnlyChanges": 100}
 
 
@@ -46,7 +44,7 @@ class ChangesSpider(scrapy.Spider):
 
     def parse(self, response):
         outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome) and outcome.is_update:
+        if outcome.is_update:
             yield {"url": response.url, "gained": outcome.gained, "lost": outcome.lost}
 
 
