@@ -133,12 +133,16 @@ class AwaitedVisit:
         return "" if self.reported is None else self.reported.rejected
 
     def see(self, item: Any) -> None:
-        """Take an item from the callback as marks of the page."""
+        """Take an item from the callback as marks of the page, unless it is not the page's.
+
+        So an item that `OnlyChanges` drops as unread is news once its visit counts.
+        """
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
             verdict: Verdict = "unread" if self.rejected else self.verdict_on(marks)
-            self.marks |= marks
+            if verdict != "unread":
+                self.marks |= marks
             self.shown(self.response, item, marks, verdict)
         except UnreadableMarksError as error:
             if not self._problem:

@@ -235,8 +235,9 @@ class CrawlStats:
             for why in ("nothing_shown", "callback_failed", "unreadable", *_NOT_FAILED)
         }
         failed = stat("not_observed") - sum(because.values())
+        own = " that count" * (self.watched == "item")  # a block page may show an item
         unseen = [
-            (because["nothing_shown"], "page", f"showed no {self.watched}s{self._bare}"),
+            (because["nothing_shown"], "page", f"showed no {self.watched}s{own}{self._bare}"),
             (stat("gone"), "page", "answered 404 or 410"),
             (because["callback_failed"], "callback", "failed"),
             (because["unreadable"], "page", "could not be read"),

@@ -98,10 +98,10 @@ class _Site:
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
-    # Known pages with few marks: their number, how many `doubts` rejected, the hashes of their earlier
+    # Known pages with few marks: their number, those that `doubts` rejected, the hashes of their earlier
     # marks, these by the hash of the marks now, and the hashes of marks that should name a page.
     few: int = 0
-    doubted: int = 0
+    doubted: set[str] = field(default_factory=set)
     earlier: set[int] = field(default_factory=set)
     had: dict[int, set[int]] = field(default_factory=dict)
     naming: set[int] = field(default_factory=set)
@@ -172,8 +172,8 @@ class Templates(CrawlPart):
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
         site.add_page_of_few(item, had, is_naming=self._has_names)
-        is_doubted = site.is_error_content(item)
-        site.doubted += is_doubted
+        if is_doubted := site.is_error_content(item):
+            site.doubted.add(page.url)
         return is_doubted
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
@@ -254,12 +254,13 @@ class Templates(CrawlPart):
             if unread:
                 pages = [Page(url, unread=[at]) for url, at in unread]
                 await self._take_back(pages, false, SEEN | UPDATED)
-                self._crawl.stats.count("unread_visits", len(unread))
-                passed = len(unread) - site.doubted if self._crawl.stats.get("unread_items") else 0
+                # what `doubts` rejected was not recorded
+                self._crawl.stats.count("unread_visits", len(unread) + len(site.doubted))
+                passed = len(unread) * bool(self._crawl.stats.get("unread_items"))
                 logger.warning(
                     "%s of one site showed the very same, as a block page or a login: what they showed "
                     "does not count; one is %s%s",
-                    counted(len({url for url, _ in unread}), "page"),
+                    counted(len(site.doubted.union(url for url, _ in unread)), "page"),
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )

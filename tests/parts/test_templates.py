@@ -155,7 +155,10 @@ async def test_a_page_whose_item_was_doubted_counts_once(tmp_path: Path) -> None
         pages = [visited.after for visited in recorded]
         doubted = [part.doubts(*each) for each in zip(pages, map(frozenset, now), strict=True)]
         assert doubted == [False, False, False, True, False]
-        part.recorded(await crawl.state.once(State.record, visits(2, now, ITEM_RULES)))
+        seen = [
+            visit for visit, no in zip(visits(2, now, ITEM_RULES), doubted, strict=True) if not no
+        ]
+        part.recorded(await crawl.state.once(State.record, seen))
         await part.round_ended(lambda: False)
         assert crawl.stats.get("unread_visits") == 3
 
