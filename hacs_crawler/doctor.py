@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -64,7 +65,9 @@ def all_checks(
     try:
         config = Config.from_settings(settings)
     except ConfigError as error:
-        yield Check("settings", "failure", str(error), "correct it in settings.py, or with -s")
+        install = re.search(r"pip install '[^']*'", str(error))
+        advice = install[0] if install else "correct it in settings.py, or with -s"
+        yield Check("settings", "failure", str(error), advice)
         return
     yield Check("settings", "ok", "every HACS_ setting has a usable value")
     yield from _state(config, shards)

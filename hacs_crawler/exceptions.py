@@ -1,5 +1,8 @@
 """The errors that hacs-crawler raises."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HacsError(Exception):
     """Base class of this package's exceptions; the message is for users."""
@@ -23,3 +26,12 @@ class StateUnavailableError(StateError):
 
 class ClusterError(HacsError):
     """A Dask cluster cannot be reached, or has failed."""
+
+
+@contextmanager
+def needing(extra: str, why: str, kind: type[Exception]) -> Iterator[None]:
+    """Raise an error with the command that installs an extra, if the block cannot import its library."""
+    try:
+        yield
+    except ImportError as error:
+        raise kind(f"{why}: pip install 'hacs-crawler[{extra}]' ({error})") from error

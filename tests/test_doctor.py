@@ -114,13 +114,16 @@ def test_shards_are_found(tmp_path: Path) -> None:
     assert "3 shards: schema 1, 2 pages" in found
 
 
-def test_a_server_without_redis_py_is_answered_with_how_to_install_it(
+def test_an_extra_that_is_missing_is_named_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "hacs_crawler.state.redis", None)
     found = checks(HACS_STATE="redis://127.0.0.1:1/0")[-1]
     assert "pip install 'hacs-crawler[redis]'" in found.found
     assert "HACS_STATE is" not in found.advice
+    monkeypatch.setitem(sys.modules, "trafilatura", None)
+    found = checks(HACS_WATCH="text")[-1]
+    assert (found.status, found.advice) == ("failure", "pip install 'hacs-crawler[text]'")
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ _PAGE: Final[dict[str, Callable[[Page], Any]]] = {
     "last_update": lambda page: page.last_update,
     "rate_per_day": lambda page: page.rate,
     "churn": lambda page: page.churn,
-    "links": lambda page: len(page.spells.marks),
+    "links": lambda page: len({*page.spells.marks}),
     "failures": lambda page: page.failures,
     "gone": lambda page: page.gone,
     "not_before": lambda page: page.not_before,

@@ -19,6 +19,7 @@ from typing import Final
 
 from hacs_crawler.archive.capture import ArchiveError, parse_timestamp
 from hacs_crawler.archive.source import LONGEST_LINE_BYTES, Source
+from hacs_crawler.exceptions import needing
 from hacs_crawler.utils.times import parse_iso
 
 MOST_HEADERS_BYTES: Final = 1 << 20
@@ -85,13 +86,10 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
         raise ArchiveError(f"{source.name}, {damage}{more}")
 
 
+@needing("archive", "reading WARC files needs warcio", ArchiveError)
 def warcio_headers() -> ModuleType:
     """Return warcio's parser of headers; raises ArchiveError if warcio is not installed."""
-    try:
-        return import_module("warcio.statusandheaders")
-    except ImportError as error:
-        msg = "reading WARC files needs warcio: pip install 'hacs-crawler[archive]'"
-        raise ArchiveError(msg) from error
+    return import_module("warcio.statusandheaders")
 
 
 def _next_record(stream: _Stream, most_bytes: int) -> Record | None:

@@ -43,7 +43,9 @@ Set = Annotated[
 ]
 Shards = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_SHARDS, help="shards to read as one  [default: as found]"),
+    typer.Option(
+        min=1, max=MOST_SHARDS, help="number of shards, to read as one", show_default="as found"
+    ),
 ]
 PagesFile = Annotated[
     Path | None, typer.Option("--pages", help="CSV: url, site, level, first_seen")

@@ -10,7 +10,7 @@ import typer
 from scrapy import Spider
 from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
-from scrapy.utils.conf import arglist_to_dict, feed_complete_default_values_from_settings
+from scrapy.utils import conf
 
 from hacs_crawler.analysis import open_existing
 from hacs_crawler.cli.common import Set, project_settings, signals_noted
@@ -55,7 +55,11 @@ def plan(
     if spider is not None:
         _loaded(spider, given)
     warn_of_unknown(given)
-    _planned(Config.from_settings(given), shards)
+    config = Config.from_settings(given)
+    path = sqlite_path(config.state, config.base)
+    if path is not None and not path.exists() and not conf.closest_scrapy_cfg():
+        open_existing(config)  # which raises: no crawl would use a state made here
+    _planned(config, shards)
 
 
 def crawl(
@@ -134,7 +138,7 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
     if check.status == "failure":
         raise HacsError(f"{check.found}; {check.advice}")
     try:
-        given = arglist_to_dict(arguments or [])
+        given = conf.arglist_to_dict(arguments or [])
     except ValueError:
         raise typer.BadParameter("-a takes NAME=VALUE") from None
     if given.get("forever", "0") not in {"", "0"}:
@@ -150,7 +154,8 @@ def _loaded(name: str, settings: Settings) -> type[Spider]:
     try:
         spider = CrawlerRunner(settings).spider_loader.load(name)
     except KeyError:
-        raise HacsError(f"there is no spider {name!r} in this project") from None
+        outside = ": the folder is in no Scrapy project" * (not conf.closest_scrapy_cfg())
+        raise HacsError(f"there is no spider {name!r}{outside}") from None
     spider.update_settings(settings)
     return spider
 
@@ -158,7 +163,7 @@ def _loaded(name: str, settings: Settings) -> type[Spider]:
 def _check_feeds(settings: Settings) -> None:
     """Raise ConfigError if the shards' crawls would overwrite each other's files."""
     for address, given in settings.getdict("FEEDS").items():
-        feed = feed_complete_default_values_from_settings(dict(given), settings)
+        feed = conf.feed_complete_default_values_from_settings(dict(given), settings)
         scheme = str(address).partition("://")[0] if "://" in str(address) else "file"
         overwrites = feed.get("overwrite", scheme not in {"file", "stdout"})
         if overwrites and "%(hacs_shard)s" not in str(address):

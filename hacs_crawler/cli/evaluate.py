@@ -55,8 +55,9 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     synthetic_pages: Annotated[
         int | None,
         typer.Option(
-            help=f"singh, without files: how many made-up pages  [default: {SYNTHETIC_PAGES}]",
+            help="singh, without files: number of made-up pages",
             min=1,
+            show_default=str(SYNTHETIC_PAGES),
         ),
     ] = None,
     csv: Csv = None,

@@ -45,14 +45,16 @@ Addresses = Annotated[
     list[str], typer.Argument(metavar="ADDRESS…", help="the other twins' states, as in HACS_STATE")
 ]
 Opened = TypeVar("Opened")
-ShardNumber = Annotated[int | None, typer.Option(min=1, max=MOST_SHARDS)]
 
 
 def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="an address, as in HACS_STATE")],
     target: Annotated[str, typer.Argument(metavar="TO", help="an address without a state")],
-    from_shards: ShardNumber = None,
-    to_shards: ShardNumber = None,
+    from_shards: Shards = None,
+    to_shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=MOST_SHARDS, help="number of shards", show_default="no shards"),
+    ] = None,
     settings: Set = None,
 ) -> None:
     """Copy a state into an empty one, from any store to any store.

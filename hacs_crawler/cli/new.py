@@ -34,7 +34,7 @@ _UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
 
 def new(  # noqa: PLR0917 - an argument for each option
     since: Annotated[
-        str, typer.Option(help="how far back: 12h, 7d, 4w or a date  [default: no limit]")
+        str, typer.Option(help="how far back: 12h, 7d, 4w or a date", show_default="no limit")
     ] = "",
     site: Annotated[str, typer.Option(help="only pages of this host and its subdomains")] = "",
     atom: Annotated[
@@ -45,7 +45,7 @@ def new(  # noqa: PLR0917 - an argument for each option
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="number of things  [default: 50 in the table, else all]"),
+        typer.Option(min=1, help="number of things", show_default="50 in the table, else all"),
     ] = None,
     json: Json = False,
     csv: Csv = None,

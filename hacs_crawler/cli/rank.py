@@ -21,15 +21,16 @@ logger = safe_logger(__name__)
 # Number of pages shown if neither a limit nor a budget is set.
 ROWS_SHOWN: Final = 20
 NO_PAGES: Final = (
-    "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
-    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them (with HACS_SPIDERS = True)"
+    "the state in %s knows no page yet: crawls of your spiders add them; with HACS_SPIDERS = True "
+    "`scrapy crawl scholar -a seeds=FILE` visits a list of pages, and `scrapy crawl wayback -a "
+    "seeds=FILE` records what archives know of them"
 )
 
 
 def rank(
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="number of pages to show  [default: the budget, else 20]"),
+        typer.Option(min=1, help="number of pages to show", show_default="the budget, else 20"),
     ] = None,
     json: Json = False,
     csv: Csv = None,

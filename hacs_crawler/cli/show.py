@@ -35,9 +35,9 @@ from hacs_crawler.model import LOCALIZED, MIN_POINTS, Visits, bayes_quantiles
 from hacs_crawler.parts.rendering.verdicts import (
     PageRendering,
     SiteRendering,
-    Verdict,
     advice,
     decoded,
+    visit_text,
 )
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
@@ -106,13 +106,14 @@ def _host_text(volatile: VolatileLinkParts) -> Iterator[str | Table]:
     yield volatile.host
     if not volatile.parts and not volatile.suspected:
         yield "  nothing is left out of its links"
+    for parts, said in (
+        (volatile.parts, "left out of its links, because each control visit showed other ones"),
+        (volatile.suspected, "may be left out after another control visit"),
+    ):
+        if parts:
+            yield f"  {said}: {', '.join(map(str, sorted(parts)))}"
     if volatile.parts:
-        parts = ", ".join(map(str, sorted(volatile.parts)))
-        yield f"  left out of its links, because each control visit showed other ones: {parts}"
         yield f"  `hacs forget {volatile.host}` counts them again"
-    if volatile.suspected:
-        parts = ", ".join(map(str, sorted(volatile.suspected)))
-        yield f"  may be left out after another control visit: {parts}"
 
 
 class PageFacts(NamedTuple):
@@ -169,6 +170,7 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
     whole = plan_of_all(opened_state, unbounded, now, ids_and_rows=(page_ids, rows))
     forecast = forecast_of(page_id, siblings, state, config.ranking, now, whole)
     signals = signals_of_page(state.store, page_id, own, estimation)
+    visits = zip(page.visits, updated, page.new_marks_by_visit(), strict=True)
     document = {
         "url": page.url,
         "visits": [
@@ -178,14 +180,12 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
                 "is_new_to_site": is_update and at not in page.echoes,
                 "new_links": links,
             }
-            for at, is_update, links in zip(
-                page.visits, updated, page.new_marks_by_visit(), strict=True
-            )
+            for at, is_update, links in visits
         ],
         "visits_set_aside": len(stored.visits) - len(past.visits),
         "visits_doubtful": len(others - unread),
         "visits_unread": len(unread),
-        "links": len(page.spells.marks),
+        "links": len({*page.spells.marks}),
         "gone": page.gone,
         "failures": page.failures,
         "last_news": iso_text(page.last_news),
@@ -209,6 +209,7 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
             for signal in signals
         ],
         "p": forecast.p,
+        "p_without_siblings": forecast.p_alone,
         "rank": forecast.rank,
         "ranked": forecast.ranked,
         "reason": forecast.reason.value,
@@ -255,10 +256,13 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
             text += f" ({likely}; with HACS_BUDGET set, control visits will show)"
         yield "churn", text
     if config.ranking.counts_siblings:
-        together = f"pages of a site are updated together: {document['sibling_correlation']:.2f}"
-        number = counted(document["siblings"], "other page")
-        none = "no other page of its site is known"
-        yield "siblings", f"{number} of its site; {together}" if document["siblings"] else none
+        # probabilities of nearly 0 count as equal
+        effect = _effect("an update", (forecast.p + 1e-6) / (forecast.p_alone + 1e-6))
+        text = (
+            f"{counted(document['siblings'], 'other page')} of its site; pages of a site are updated "
+            f"together: {document['sibling_correlation']:.2f}; their history {effect}"
+        )
+        yield "siblings", text if document["siblings"] else "no other page of its site is known"
     if facts.visit:
         yield "a visit", facts.visit
     yield "p now", chance_text(forecast.p)
@@ -305,7 +309,7 @@ def _seen(facts: PageFacts, config: Config, now: float) -> str:
         f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
         f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
-        f"{counted(len(page.spells.marks), noun)} so far"
+        f"{counted(facts.document['links'], noun)} so far"
     )
 
 
@@ -332,17 +336,21 @@ def _rate(document: dict[str, Any], config: Config) -> str:
     return text
 
 
+def _effect(event: str, factor: float) -> str:
+    """Say how a factor changes the probability of an event."""
+    times, word = (factor, "likelier") if factor > 1 else (1 / factor, "less likely")
+    return f"makes {event} {times:.3g} times {word}" if times >= TELLING else "hardly matters"
+
+
 def _signals(signals: PageSignals) -> str:
     """Describe a page's signals of one kind, and how reliable they are."""
     latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
-    trust, likelier = signals.trust, signals.likelier
-    factor, word = (likelier, "likelier") if likelier > 1 else (1 / likelier, "less likely")
-    effect = f"makes no update {factor:.3g} times {word}" if factor >= TELLING else "hardly matters"
     return (
         f"{counted(signals.count, 'signal')} since the last visit, {latest}, "
         f"read {minute_text(signals.read)}; "
-        f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
-        f"{trust.false_per_day:.2g} false signals per page and day; this {effect}"
+        f"{100 * signals.trust.recall:.0f} % of this host's updates are signalled, "
+        f"{signals.trust.false_per_day:.2g} false signals per page and day; "
+        f"this {_effect('no update', signals.likelier)}"
     )
 
 
@@ -351,13 +359,14 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if reason is BlockReason.NOTHING:
         bounds = ("budget", ranking.budget), ("threshold", ranking.least_p)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
-        return f"in the next crawl, {f'within {bound}' if bound else 'like all pages'}"
+        hint = " (HACS_REVISIT would)" * (config.repeats_requests and not config.revisit)
+        return f"in the next crawl that requests it{hint}{f', within {bound}' * bool(bound)}"
     at = minute_text(forecast.at or 0)
     if reason is BlockReason.EARLY:
         return f"not before {at}: HACS_EVERY"
     if reason is BlockReason.GONE:
-        asked = "" if ranking.budget else ", but requested without a budget"
-        return f"waits until {at}: gone{asked}"
+        asked = "when a crawl requests it; with a budget " * (not ranking.leaves_out)
+        return f"{asked}not before {at}: it is gone"
     bar = "the pages within the budget"
     if reason is BlockReason.THRESHOLD:
         bar = f"the threshold of {ranking.threshold:g}"
@@ -389,12 +398,3 @@ def _visits(facts: PageFacts, config: Config) -> Iterator[str]:
         yield f"  {minute_text(at)}   {what}"
     if len(visits) > VISITS_SHOWN:
         yield f"  and {len(visits) - VISITS_SHOWN} before (--json has all)"
-
-
-def visit_text(page: PageRendering, site: SiteRendering) -> str:
-    """Return whether a visit needs a browser; "" if unknown."""
-    if page.verdict is Verdict.BROWSER:
-        return "a browser shows links that the plain answer lacks"
-    if page.verdict is Verdict.PLAIN:
-        return "a browser shows no more links than the plain answer"
-    return "the site's other pages need a browser" if advice(page, site).rendered else ""

@@ -52,8 +52,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     policy: Annotated[
         str | None,
         typer.Option(
-            help="names, or dotted paths of functions, separated by commas  [default: all; for "
-            f"made-up pages {','.join(POLICIES)}]"
+            help="names, or dotted paths of functions, separated by commas",
+            show_default=f"all; for made-up pages {','.join(POLICIES)}",
         ),
     ] = None,
     estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,

@@ -333,7 +333,8 @@ class CrawlStats:
             )
         else:
             logger.info(
-                "%s is a new state: if these pages were crawled before, that was with another%s",
+                "%s is a new state. If you crawled these pages before, HACS_STATE or HACS_NAMESPACE "
+                "was another%s",
                 state_shown,
                 ". `hacs import` adds what web archives know of them"
                 * (self.watched in {"link", "thing"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -172,12 +172,13 @@ class Forecast:
 
     `rank` (from 1) is its place among the `ranked` pages, ignoring the budget; None if it waits or is
     below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all other pages
-    stay as they are; None if unknown. `p_to_pass` is the threshold, or the p of the last page within the
-    budget; None if the policy does not rank by p.
+    stay as they are; None if unknown. `p_alone` is p without siblings. `p_to_pass` is the threshold, or
+    the p of the last page within the budget; None if the policy does not rank by p.
     """
 
     reason: BlockReason
     p: float
+    p_alone: float
     rate_per_day: float
     rank: int | None
     ranked: int
@@ -208,7 +209,7 @@ def forecast_of(
     demands, _ = demands_of(urls, options.weights, options.every)
     signals = read_signals(state.store, siblings[1]["site"], policy)
 
-    def at_age(days: float) -> Candidates:
+    def at_age(days: float, options: RankingOptions = options) -> Candidates:
         return candidates_from(
             *siblings, now + days * DAY, state.estimation, options, signals=signals, demands=demands
         )
@@ -239,6 +240,7 @@ def forecast_of(
     return Forecast(
         reason=reason,
         p=float(present.p[own]),
+        p_alone=float(at_age(0.0, replace(options, siblings=False)).p[own]),
         rate_per_day=float(present.rate_per_day[own]),
         rank=int(places[0]) + 1 if len(places) else None,
         ranked=len(whole),

@@ -29,7 +29,7 @@ from pathlib import Path
 from threading import Lock, Thread, active_count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError, needing
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -104,11 +104,8 @@ def dask_pool(address: str, file: Path | None = None) -> Iterator[Pool]:
     """
     if not _ADDRESS.fullmatch(address):
         raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
-    try:
+    with needing("dask", "a Dask cluster needs more", ConfigError):
         from distributed import Client  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        msg = f"a Dask cluster needs pip install 'hacs-crawler[dask]' ({error})"
-        raise ConfigError(msg) from error
     # Dask logs lost workers as errors; each module's logger has its own level
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.split(".")[0] == "distributed":

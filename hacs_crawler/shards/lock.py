@@ -13,8 +13,8 @@ from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
-from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import needing_redis, sqlite_path
+from hacs_crawler.exceptions import ConfigError, StateError, needing
+from hacs_crawler.state import sqlite_path
 from hacs_crawler.utils.times import minute_text
 
 # How long a lock in Redis outlives its last renewal.
@@ -62,7 +62,7 @@ class RedisShardLock:
 
     def __init__(self, url: str, namespace: str) -> None:
         self.seconds = RELIED_ON_SECONDS
-        with needing_redis():
+        with needing("redis", "HACS_STATE names a Redis server", ConfigError):
             from redis.exceptions import LockError  # noqa: PLC0415 - an extra
             from redis.lock import Lock  # noqa: PLC0415
 

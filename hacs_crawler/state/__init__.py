@@ -55,11 +55,7 @@ if TYPE_CHECKING:
         FEWEST_LINKS as FEWEST_LINKS,
         FEWEST_MARKS as FEWEST_MARKS,
     )
-    from hacs_crawler.state.location import (
-        describe as describe,
-        needing_redis as needing_redis,
-        sqlite_path as sqlite_path,
-    )
+    from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
     from hacs_crawler.state.outcome_jsonl import (
         merge_outcomes as merge_outcomes,
         outcome_lines as outcome_lines,

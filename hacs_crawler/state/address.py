@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from hacs_crawler.exceptions import ConfigError, needing
 from hacs_crawler.state.copying import refuse_unfinished
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.location import describe, needing_redis, sqlite_path, state_url
+from hacs_crawler.state.location import describe, sqlite_path, state_url
 from hacs_crawler.state.shards import Shard
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
@@ -119,6 +120,6 @@ def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False
     path = sqlite_path(url, base)
     if path is not None:
         return SQLiteStore(path, namespace, reads_only=reads_only)
-    with needing_redis():
+    with needing("redis", "HACS_STATE names a Redis server", ConfigError):
         from hacs_crawler.state.redis import RedisStore  # noqa: PLC0415 - an extra
     return RedisStore(url, namespace, reads_only=reads_only)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -32,16 +30,6 @@ def state_url(given: object) -> str:
         )
         raise ConfigError(msg)
     return given
-
-
-@contextmanager
-def needing_redis() -> Iterator[None]:
-    """Raise ConfigError that names the extra if redis-py is not installed."""
-    try:
-        yield
-    except ImportError as error:
-        msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
-        raise ConfigError(msg) from error
 
 
 def sqlite_path(url: str, base: Path) -> Path | None:

@@ -128,9 +128,11 @@ def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
         return msgspec.convert(given, kind, dec_hook=_path)
     except msgspec.ValidationError as error:
         key = re.search(r"\$\.(\w+)`$", str(error))
-        if key is None:
-            raise NotAllowedError(f"an object with other keys ({error})") from error
         hints = {item.encode_name: item.type for item in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
+        if key is None:
+            raise NotAllowedError(
+                f"an object with the keys {', '.join(hints)} ({error})"
+            ) from error
         raise NotAllowedError(
             f"as {key[1]} {allowed(hints[key[1]])}, not {_shown(given[key[1]])}"
         ) from error

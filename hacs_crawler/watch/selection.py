@@ -18,6 +18,7 @@ from lxml.html import HtmlElement
 from parsel import Selector, SelectorList
 from scrapy.http import Response, TextResponse, XmlResponse
 
+from hacs_crawler.exceptions import needing
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.items import canonical_json
 from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
@@ -144,11 +145,8 @@ def jmespath_reader(expression: str) -> Reader:
 
 def text_reader() -> Reader:
     """Return the reader of a page's main text: its paragraphs, headings and cells. Needs trafilatura."""
-    try:
+    with needing("text", "installed first", NotAllowedError):
         from trafilatura import extract  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        needed = "installed first: pip install 'hacs-crawler[text]'"
-        raise NotAllowedError(f"{needed} ({error})") from error
 
     # kept while a response is in use: findings are read from the text that was extracted for the marks
     read_before = WeakKeyDictionary[Response, list[str]]()

@@ -82,6 +82,9 @@ def test_a_command_is_listed_with_the_first_sentence_of_its_own_help(name: str) 
     assert first == COMMANDS[name]
     assert all("\n" not in paragraph for paragraph in (loaded.help or "").split("\n\n"))
     assert loaded.name == name
+    for command in (loaded, *getattr(loaded, "commands", {}).values()):
+        # what stands in brackets is markup, and not shown
+        assert all(option.help and "[" not in option.help for option in command.params)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -49,7 +49,8 @@ def test_of_a_state_without_pages_it_is_said_what_to_do(
     done = hacs(tmp_path, command)
     assert (done.exit_code, done.output) == (0, "")
     (said,) = caplog.messages
-    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits" in said
+    assert "knows no page yet: crawls of your spiders add them; with HACS_SPIDERS = True" in said
+    assert "`scrapy crawl scholar -a seeds=FILE` visits" in said
     assert not list(tmp_path.glob("*.html"))
 
 

@@ -1,6 +1,7 @@
 """`hacs show`, and what would make a page be visited next."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,8 @@ from msgspec import msgpack
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened, record, visits
-from hacs_crawler.cli.show import visit_text
 from hacs_crawler.links import menu_id, page_id_of, site_id
-from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, visit_text
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state import ROW, Annotation, Estimation, Harvest, MemoryStore, News, State, Visit
@@ -126,7 +126,7 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
-    assert facts["next visit"] == "in the next crawl, like all pages"
+    assert facts["next visit"] == "in the next crawl that requests it"
     outcomes = [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]]
     assert outcomes == ["nothing new", "update, 2 new links", "nothing new", "first visit"]
 
@@ -150,23 +150,33 @@ def test_an_update_is_named_by_what_was_watched_then(tmp_path: Path) -> None:
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
     with opened(folder) as state:
-        state.record(visits(f"{ADA}cv.html", [{1}, {1}]))
+        cv = [Visit(f"{ADA}cv.html", NOW - day * DAY, marks=frozenset({1})) for day in (30, 1)]
+        state.record(cv)
         state.store.write_meta({"siblings": {"sibling_correlation": 0.5}})
     shown = hacs_show(folder, ADA).stdout
-    assert "1 other page of its site; pages of a site are updated together: 0.50" in shown
+    effect = r"together: 0\.50; their history makes an update [12]\.\d+ times less likely\n"
+    assert re.search(f"1 other page of its site; pages of a site are updated {effect}", shown)
     shown = hacs_show(folder, url(1)).stdout
     assert "siblings    no other page of its site is known" in shown
     assert "siblings" not in hacs_show(folder, ADA, "-s", "HACS_SIBLINGS=False").stdout
     facts = facts_of(folder, ADA)
     assert (facts["siblings"], facts["sibling_correlation"]) == (1, 0.5)
+    assert facts["p"] < facts["p_without_siblings"]
 
 
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
-    shown = hacs_show(folder, url(1), "-s", "HACS_BUDGET=2").stdout
-    assert "when it passes the last page within the budget (p = " in shown
-    assert "if no other page changes" in shown
-    shown = hacs_show(folder, url(1), "-s", "HACS_THRESHOLD=0.6").stdout
-    assert "when it passes the threshold of 0.6" in shown
+    record(folder, [Visit(ADA, NOW - DAY, News.GONE)])
+    gone = "not before 2024-10-10 00:00: it is gone"
+    for page, setting, said in (
+        (url(1), "BUDGET=2", "when it passes the last page within the budget (p = "),
+        (url(1), "BUDGET=2", "if no other page changes"),
+        (url(1), "THRESHOLD=0.6", "when it passes the threshold of 0.6"),
+        (url(1), "PAGES=all", "in the next crawl that requests it (HACS_REVISIT would)\n"),
+        (ADA, "BUDGET=2", f"  next visit  {gone}\n"),
+        (ADA, "THRESHOLD=0.6", f"  next visit  {gone}\n"),
+        (ADA, "PAGES=all", f"  next visit  when a crawl requests it; with a budget {gone}\n"),
+    ):
+        assert said in hacs_show(folder, page, "-s", f"HACS_{setting}").stdout
 
 
 def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:

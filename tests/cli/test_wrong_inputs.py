@@ -30,7 +30,7 @@ COMMANDS = {
     "crawl news": "--shards",
     "crawl news --shards 0": "--shards",
     "crawl scholar --shards 2 -a depth": "NAME=VALUE",
-    "crawl no-such-spider --shards 2": "no-such-spider",
+    "crawl no-such-spider --shards 2": "'no-such-spider': the folder is in no Scrapy project",
     "crawl scholar --shards 2 --dask nowhere": "nowhere",
     "plan": "--shards",
     "plan --shards 2000": "--shards",
@@ -120,6 +120,7 @@ READING = (
 TYPO = "-s HACS_STATE=sqlite:///{folder}/typo.db"
 COMMANDS |= {f"{command} {TYPO}": "there is no state at {folder}/typo.db" for command in READING}
 OTHER = "-s HACS_STATE=sqlite:///{folder}/state.db -s HACS_NAMESPACE=typo"
+COMMANDS[f"plan --shards 2 {TYPO}"] = "HACS_STATE and the folder, which is in no Scrapy project"
 COMMANDS |= {f"{command} {OTHER}": "no state of the namespace typo" for command in READING}
 
 

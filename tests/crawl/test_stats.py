@@ -153,7 +153,7 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count("gone")
     assert stats.saw_only_new_pages
     stats.log_pages_known_before(32, "sqlite:///state.db")
-    assert caplog.messages[-1].startswith("sqlite:///state.db is a new state: ")
+    assert caplog.messages[-1].startswith("sqlite:///state.db is a new state. If ")
     stats.log_pages_known_before(44, "")
     assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from hacs_crawler.exceptions import HacsError
+from hacs_crawler.exceptions import HacsError, needing
 from hacs_crawler.lab.interest.views import HOURS, Views, gathered
 from hacs_crawler.links import canonical_url
 
@@ -144,12 +144,8 @@ def check_site(site: str) -> str:
 
 
 def _parser(log_format: str) -> LogParser:
-    try:
+    with needing("interest", "access logs need a library", HacsError):
         import apachelogs  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise HacsError(
-            "access logs need a library: pip install 'hacs-crawler[interest]'"
-        ) from error
     try:
         parser = apachelogs.LogParser(log_format)
     except (apachelogs.Error, ValueError) as error:

@@ -15,6 +15,8 @@ from typing import Any, Final
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
+from hacs_crawler.exceptions import needing
+
 CLOSING_SECONDS: Final = 5.0
 # The first draws no windows, and needs half the CPU time of the others per page.
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -50,11 +52,8 @@ def short_folder() -> tempfile.TemporaryDirectory[str]:
 
 async def started(crawler: Crawler, folder: str) -> Any:
     """Start the browser, whose temporary files are in `folder`."""
-    try:
+    with needing("playwright", "scrapy-playwright is missing", BrowserMissingError):
         from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
-        raise BrowserMissingError(msg) from error
     log = logging.getLogger("scrapy-playwright")
     if _is_not_ours not in log.filters:
         log.addFilter(_is_not_ours)

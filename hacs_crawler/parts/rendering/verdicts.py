@@ -108,6 +108,15 @@ def advice(page: PageRendering, site: SiteRendering) -> Advice:
     return Advice(rendered=False, checked=True)
 
 
+def visit_text(page: PageRendering, site: SiteRendering) -> str:
+    """Return whether a visit needs a browser, in words; "" if unknown."""
+    if page.verdict is Verdict.BROWSER:
+        return "a browser shows links that the plain answer lacks"
+    if page.verdict is Verdict.PLAIN:
+        return "a browser shows no more links than the plain answer"
+    return "the site's other pages need a browser" if advice(page, site).rendered else ""
+
+
 def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: AbstractSet[int]) -> bool:
     """Whether two renderings of a page show links that its plain answer lacks, apart from churn.
 

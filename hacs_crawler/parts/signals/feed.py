@@ -16,6 +16,7 @@ from typing import Any, Final
 from lxml import etree
 from lxml.html import HtmlElement
 
+from hacs_crawler.exceptions import needing
 from hacs_crawler.parts.signals.sitemap import Listing, SignalError, same_host
 from hacs_crawler.utils.times import DAY
 
@@ -48,11 +49,8 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
     The home page, to which the feed links, gets the latest time of the entries. `now` is in seconds
     since 1970 UTC. Raises SignalError if this is not a feed, is too large, or cannot be read.
     """
-    try:
+    with needing("signals", "feeds are read with feedparser", SignalError):
         import feedparser  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        msg = "feeds are read with feedparser: pip install 'hacs-crawler[signals]'"
-        raise SignalError(msg) from error
     if len(body) > MOST_FEED_BYTES:
         raise SignalError(f"{url}: larger than {MOST_FEED_BYTES} bytes")
     try:
