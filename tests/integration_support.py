@@ -160,7 +160,7 @@ class AnySpider:
         self, code: str, arguments: Sequence[str], settings: Mapping[str, object]
     ) -> list[str]:
         file = self.folder / "any_spider.py"
-        file.write_text(textwrap.dedent(code))
+        file.write_text("import scrapy\n" + textwrap.dedent(code))
         # Python tells a changed file by its size and the second: a fast machine ran the spider of before
         shutil.rmtree(self.folder / "__pycache__", ignore_errors=True)
         settings = {

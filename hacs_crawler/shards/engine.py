@@ -260,7 +260,7 @@ def _last_error(log: Path) -> str:
     """Return the last error in a log, or the last line of a traceback."""
     lines = [line for line in log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
     errors = [line for line in lines if " ERROR: " in line]
-    errors = errors or [line for line in lines if not _LOG_LINE.match(line)]
+    errors = errors or [line for line in lines[-1:] if not _LOG_LINE.match(line)]
     return errors[-1][-300:] if errors else "its log has no error"
 
 

@@ -10,7 +10,6 @@ from servers import Site
 SPIDER = """
     from tests.seeded import Seeded
 
-
     class Any(Seeded):
         paths = ["/page"]
 
@@ -40,7 +39,6 @@ REJECTING_MIDDLEWARE = (
                 request.meta["hacs"] = Expected()
                 request.meta["hacs"].reject("login page")
             return response
-
 
     class Any""",
     )

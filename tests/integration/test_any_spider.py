@@ -15,7 +15,6 @@ from servers import Site
 START_URLS = """
     from tests.seeded import Seeded
 
-
     class Plain(Seeded):
         paths = [f"/{n}" for n in range(4)]
 
@@ -104,8 +103,6 @@ def test_with_jobdir_what_callbacks_asked_for_goes_on_too_best_first_and_within_
     any_spider: AnySpider, site: Site, settings: dict[str, Any], visited: int
 ) -> None:
     code = """
-        import scrapy
-
         class Following(scrapy.Spider):
             name = "following"
 

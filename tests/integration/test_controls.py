@@ -18,8 +18,6 @@ from integration_support import AnySpider, Crawl, Project, finish, read_until
 from servers import LocalServer
 
 SPIDER = """
-    import scrapy
-
     class Plain(scrapy.Spider):
         name = "plain"
 

@@ -6,8 +6,6 @@ from integration_support import AnySpider, Project
 from servers import Site
 
 PAGES = """
-    import scrapy
-
     class Pages(scrapy.Spider):
         name = "pages"
 

@@ -15,7 +15,6 @@ SHOP = """
     from scrapy.spiders import CrawlSpider, Rule
     from tests.seeded import Seeded
 
-
     class Shop(Seeded, CrawlSpider):
         rules = (
             Rule(LinkExtractor(allow="/list"), follow=True),
@@ -65,9 +64,6 @@ def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: 
 
 
 NEWS = """
-    import scrapy
-
-
     class News(scrapy.Spider):
         name = "news"
 
@@ -132,9 +128,6 @@ def test_pages_whose_callback_is_gone_are_said_once(any_spider: AnySpider, site:
 DATED = """
     import asyncio
 
-    import scrapy
-
-
     class Dated(scrapy.Spider):
         name = "dated"
 
@@ -180,9 +173,6 @@ def test_start_requests_go_before_the_revisits_of_their_pages_and_are_answered_a
 
 
 LOGIN = """
-    import scrapy
-
-
     class Forum(scrapy.Spider):
         name = "forum"
 
@@ -227,8 +217,6 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
 
 
 BEHIND_A_LOGIN = """
-    import scrapy
-
     class BehindALogin(scrapy.Spider):
         name = "behind-a-login"
 
@@ -268,7 +256,6 @@ FED = """
 
     ExecutionEngine._SLOT_HEARTBEAT_INTERVAL = 0.2  # instead of 5 s, which an idle spider waits for
 
-
     class Fed(RedisSpider):
         name = "fed"
         redis_key = {key!r}
@@ -279,10 +266,8 @@ FED = """
 
 
 IDLE = """
-    import scrapy
     from scrapy import signals
     from scrapy.exceptions import DontCloseSpider
-
 
     class Idle(scrapy.Spider):
         name = "idle"
@@ -379,7 +364,6 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
 
 LISTING = """
     from tests.seeded import Seeded
-
 
     class Listing(Seeded):
         paths = ["/list"]

@@ -28,7 +28,6 @@ SPIDER = """
     from contextlib import suppress
 
     import psutil
-    import scrapy
     from scrapy_playwright.page import PageMethod
 
     class Plain(scrapy.Spider):

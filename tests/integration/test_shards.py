@@ -21,7 +21,6 @@ WANDERER = """
     hold.RENEW_SECONDS = hold.RETRY_SECONDS = 0.05  # else tests take a minute
     lock.RELIED_ON_SECONDS = 0.5
 
-
     class Wanderer(Seeded):
         def parse(self, response, **kwargs):
             for link in response.css("a::attr(href)").getall():

@@ -16,7 +16,6 @@ from servers import Site
 SHOP = """
     from tests.seeded import Seeded
 
-
     class Shop(Seeded):
         paths = ["/kettle"]
 
@@ -29,7 +28,6 @@ SHOP = """
                 "is_new": outcome.is_new(price),
                 "reason": getattr(outcome, "reason", ""),
             }
-
 
     def prices(response):
         return response.css(".price").xpath("string()").getall()
@@ -82,7 +80,6 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
 PLAIN = """
     from tests.seeded import Seeded
 
-
     class Jobs(Seeded):
         paths = ["/kettle"]
 
@@ -97,7 +94,6 @@ CRAWLING = """
     from scrapy.linkextractors import LinkExtractor
     from scrapy.spiders import CrawlSpider, Rule
     from tests.seeded import Seeded
-
 
     class Jobs(Seeded, CrawlSpider):
         rules = (Rule(LinkExtractor(allow="/kettle"), callback="parse_job"),)
@@ -182,7 +178,6 @@ def test_a_list_that_is_empty_is_neither_a_baseline_nor_an_update(
 
 LISTS = """
     from tests.seeded import Seeded
-
 
     class Lists(Seeded):
 
@@ -372,7 +367,6 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
 ONE_OBJECT = """
     from tests.seeded import Seeded
 
-
     class Rows(Seeded):
         paths = ["/rows"]
 
@@ -469,7 +463,6 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
 
 PRODUCTS = """
     from tests.seeded import Seeded
-
 
     class Shop(Seeded):
         paths = [f"/{page}" for page in range(6)]

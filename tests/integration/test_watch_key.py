@@ -6,7 +6,6 @@ from servers import Site
 PLAIN = """
     from tests.seeded import Seeded
 
-
     class Jobs(Seeded):
         paths = ["/jobs"]
         shown = []

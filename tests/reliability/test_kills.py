@@ -67,9 +67,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
 
 
 FOLLOWING = """
-    import scrapy
     from tests.seeded import Seeded
-
 
     class Following(Seeded):
         paths = [f"/{number}" for number in range(60)]

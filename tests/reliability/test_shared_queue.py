@@ -23,9 +23,6 @@ PAGES = {f"/{number}" for number in range(40)}
 AT_ONCE = 2
 
 LISTED = """
-    import scrapy
-
-
     class Listed(scrapy.Spider):
         name = "listed"
 
@@ -133,9 +130,6 @@ def test_a_filter_that_decides_for_itself_is_asked_when_start_yields() -> None:
 
 
 FOLLOWING = """
-    import scrapy
-
-
     class Following(scrapy.Spider):
         name = "following"
 
@@ -169,9 +163,6 @@ def test_a_page_that_is_held_for_start_is_not_asked_for_by_what_follows(
 
 
 PAUSED = """
-    import scrapy
-
-
     class Paused(scrapy.Spider):
         name = "paused"
 
