@@ -256,6 +256,10 @@ class Shards:
         self.started.append(process)
         return process
 
+    @property
+    def server(self) -> int:
+        return _parent(crawls_alive(self)[0])
+
     def end(self) -> None:
         for process in self.started:
             process.kill()

@@ -48,10 +48,9 @@ class ShardCrawls:
                         self._start(round_)
                         if not self._running:
                             return
-                        asked_for = sum(share.counts.get("asked", 0) for share in round_.shards)
+                        asked = round(sum(share.counts.get("asked", 0) for share in round_.shards))
                         ended = sum(share.has_ended for share in round_.shards)
-                        requests = counted(round(asked_for), "request")
-                        text = f"{requests}, {ended} of {self._count} shards done"
+                        text = f"{counted(asked, 'request')}, {ended} of {self._count} shards done"
                         progress.update(text, ended, self._count)
                     self._poll()
                 self._pool.end()

@@ -135,10 +135,15 @@ def run_crawl(
     run: str, arguments: Sequence[str], log: Path, is_wanted: Callable[[], bool] = lambda: True
 ) -> Result:
     """Run a crawl to its end; restart it if its process was killed, while it is wanted."""
+    status = 1
     for _ in range(TRIES):
         if run in _asked_to_end or not is_wanted():
             return Result(0)
-        process = _started(arguments, log)
+        try:
+            process = _started(arguments, log)
+        except (EOFError, ConnectionError):  # the server was killed, and is about to end
+            time.sleep(LOOK_SECONDS)
+            continue
         is_ending, stopped_seconds = False, 0.0
         while True:
             wait([process.sentinel], LOOK_SECONDS)
@@ -165,8 +170,7 @@ def _crawl_there(run: str, arguments: Sequence[str], log: Path) -> Result:
     key = worker.get_current_task()
 
     def is_wanted() -> bool:
-        task = worker.state.tasks.get(key)
-        is_up = worker.status.name in {"running", "paused"}
+        is_up, task = worker.status.name in {"running", "paused"}, worker.state.tasks.get(key)
         return is_up and task is not None and task.state == "executing"
 
     return run_crawl(run, arguments, log, is_wanted)
@@ -218,9 +222,8 @@ def start_server(*, is_fork: bool = False) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _fork(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+def _fork(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:  # noqa: ARG001
     """Stand in for `spawnv_passfds`: run the code of an interpreter's arguments in a fork."""
-    del path
     if (pid := os.fork()) == 0:
         try:
             # among the others is the pipe whose closing tells the server to end

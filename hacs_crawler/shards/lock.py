@@ -40,8 +40,7 @@ class FileShardLock:
         except Timeout:
             return f"another process, which holds {self._path}"
         except (OSError, NotImplementedError) as error:  # the latter on disks without locks
-            msg = f"cannot lock {self._path}: {error}"
-            raise StateError(msg) from error
+            raise StateError(f"cannot lock {self._path}: {error}") from error
         return None
 
     def renew(self) -> bool:

@@ -88,6 +88,16 @@ def test_no_crawl_outlives_the_command(project: Shards) -> None:
     wait_until(lambda: not crawls_alive(project), "the end of the crawls")
 
 
+def test_a_fork_server_that_is_killed_fails_only_the_shards_that_it_ran(project: Shards) -> None:
+    process = project.start(shards=8, DOWNLOAD_DELAY=0.2)
+    project.web.wait_for(1, process)
+    os.kill(project.server, signal.SIGKILL)
+    done = finish(process, 1, seconds=60.0)
+    failed = re.findall(r"shard (\d)/8 failed: its log has no error", done.log)
+    assert done.log.endswith(f"ERROR: failed: {', '.join(f'{one}/8' for one in sorted(failed))}\n")
+    assert 1 <= len(failed) <= (os.cpu_count() or 1)
+
+
 def test_a_crawl_that_is_stopped_is_begun_again(project: Shards) -> None:
     with (project.folder / "project.py").open("a") as file:
         file.write("from hacs_crawler.shards import engine\nengine.STOPPED_SECONDS = 1.0\n")
