@@ -131,8 +131,7 @@ def _blocks(file: IO[bytes], name: str) -> Iterator[bytes]:
             position += len(data)
             yield data
     except OSError as error:
-        msg = f"{name}, byte {position}: cannot read: {reason_of(error)}"
-        raise ArchiveError(msg) from error
+        raise ArchiveError(f"{name}, byte {position}: cannot read: {reason_of(error)}") from error
 
 
 def _unpacked(blocks: Iterator[bytes], name: str) -> Iterator[tuple[int, bytes]]:

@@ -125,8 +125,7 @@ class Asker:
         except IgnoreRequest as error:
             if self.is_stopped:
                 raise StoppedError from error
-            msg = f"{url} was not requested: {error}"
-            raise RefusedError(msg) from error
+            raise RefusedError(f"{url} was not requested: {error}") from error
 
     def _slot(self, kind: str, url: str) -> str:
         """Return the slot for a request, and set its delay before the first request."""

@@ -121,8 +121,7 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
         dropped = Cleaning()
         return answer_of(_captures(links, url, dropped), site, span, dropped)
     except ArchiveError as error:
-        msg = f"{url} is not a TimeGate: {error}"
-        raise UnansweredError(msg) from error
+        raise UnansweredError(f"{url} is not a TimeGate: {error}") from error
 
 
 async def _requested(asker: Asker, url: str, *, is_whole: bool = True, **meta: Any) -> Response:

@@ -281,8 +281,7 @@ class Harvester:
         """Raise HacsError if none of the requested seeds got an answer."""
         if self._unanswered and not self._has_answered:
             address = self._client.address
-            msg = f"no index answers at {address.setting}: {self._last_problem}"
-            raise HacsError(msg)
+            raise HacsError(f"no index answers at {address.setting}: {self._last_problem}")
 
     async def _write(self, seed: _Seed) -> None:
         """Write the journal, once all visits of the seed are written."""

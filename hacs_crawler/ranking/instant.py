@@ -162,14 +162,12 @@ def _hub_of(line: str) -> Iterator[ListedHub]:
     if not url:
         return
     if problem := check_url(url):
-        msg = f"{problem}: {without_login(url)[:200]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{problem}: {without_login(url)[:200]!r}")
     facts = {name: float(text) for name, text in _FACT.findall(comment)}
     for name, value in facts.items():
         low, high = _LIMITS[name]
         if not low <= value <= high:
-            msg = f"{name}={value:g}: must be {low:g} to {high:g}"
-            raise ValueError(msg)
+            raise ValueError(f"{name}={value:g}: must be {low:g} to {high:g}")
     yield ListedHub(url, **facts)
 
 

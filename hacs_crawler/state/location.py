@@ -61,6 +61,5 @@ def split_replicas(url: str) -> tuple[str, int]:
     others = [part for part in query.split("&") if part and part not in wanted]
     number = wanted[0].removeprefix("replicas=") if wanted else "0"
     if not number.isdecimal() or len(wanted) > 1:
-        msg = "HACS_STATE: replicas=N in the address must be one whole number"
-        raise ConfigError(msg)
+        raise ConfigError("HACS_STATE: replicas=N in the address must be one whole number")
     return "?".join([base, *(["&".join(others)] if others else [])]), int(number)

@@ -121,8 +121,7 @@ class SQLiteFile:
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-            msg = f"cannot {action} the state in {self.path}: {error}"
-            raise StateError(msg) from error
+            raise StateError(f"cannot {action} the state in {self.path}: {error}") from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -142,8 +141,7 @@ class SQLiteFile:
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         application = self._pragma("application_id")
         if application != APPLICATION_ID and (tables or application):
-            msg = f"{self.path} is another program's database: use another HACS_STATE"
-            raise StateError(msg)
+            raise StateError(f"{self.path} is another program's database: use another HACS_STATE")
         check_schema(self._pragma("user_version"), str(self.path))
         return tables
 

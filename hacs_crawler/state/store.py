@@ -192,8 +192,7 @@ def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
     try:
         return msgspec.convert(value, kind, str_keys=True)
     except (msgspec.ValidationError, ValueError, OverflowError, RecursionError) as error:
-        msg = f"the note {key!r} in the state is damaged, {remedy}: {error}"
-        raise StateError(msg) from error
+        raise StateError(f"the note {key!r} in the state is damaged, {remedy}: {error}") from error
 
 
 def note(key: str, text: str | bytes) -> Any:
@@ -203,8 +202,7 @@ def note(key: str, text: str | bytes) -> Any:
         # fails for a lone surrogate
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
-        msg = f"the note {key!r} is damaged, remove it: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"the note {key!r} is damaged, remove it: {error}") from error
     return value
 
 

@@ -59,8 +59,7 @@ def test_link_format_of_archives(relations: list[str], separator: str) -> None:
         f'<{uri}>; rel="{relation}"; datetime="{date} 18:57:42 GMT"'
         for uri, relation, date in zip(uris, relations, dates, strict=True)
     ]
-    found = read(separator.join(links))
-    assert [entry.uri for entry in found] == uris
+    assert [entry.uri for entry in read(separator.join(links))] == uris
 
 
 def test_a_timemap_names_its_other_parts_by_the_time_that_they_are_of() -> None:

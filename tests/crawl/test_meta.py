@@ -439,8 +439,7 @@ def test_anything_else_under_its_key_is_no_tag(rubbish: object) -> None:
     ids=str,
 )
 def test_a_prediction_that_could_not_be_recorded_is_none(wrong: dict[str, Any]) -> None:
-    seed = pack(mark_ranked(start(), PREDICTION._replace(**wrong)))
-    assert tag_of(seed) is UNTAGGED
+    assert tag_of(pack(mark_ranked(start(), PREDICTION._replace(**wrong)))) is UNTAGGED
 
 
 def test_a_spider_can_put_the_meta_of_a_response_into_a_feed() -> None:

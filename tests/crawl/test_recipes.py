@@ -262,8 +262,7 @@ def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
 
 def test_what_a_form_led_to_is_known() -> None:
     request = FormRequest(URL, method="GET", meta={"hacs.after_form": True})
-    asked = recipe_of(request, Any_())
-    assert asked.after_form
+    assert recipe_of(request, Any_()).after_form
 
 
 def test_pages_are_kept_by_the_name_of_the_spider() -> None:

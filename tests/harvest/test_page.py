@@ -184,16 +184,14 @@ def test_each_content_is_fetched_once_and_shown_again_without_asking() -> None:
     assert archive.fetched == [1, 3]
     assert crawl.visited_days() == [1, 2, 3, 4]
     assert harvest.counts == {"visits": 4, "mementos": 2, "mementos_saved": 2}
-    page = crawl.page()
-    assert set(page.spells.marks) == links_of("A") | links_of("B")
+    assert set(crawl.page().spells.marks) == links_of("A") | links_of("B")
 
 
 def test_what_is_not_fetched_again_goes_by_the_rules_by_which_its_content_was_read() -> None:
     crawl, archive = Crawl(), Archive([capture(day) for day in (1, 2, 3)])
     recorded(crawl, archive, captures=archive.rows[:2])
     recorded(crawl, archive)  # takes it up behind them, and fetches nothing
-    page = crawl.page()
-    assert (archive.fetched, page.rule_changes) == ([1], {DAY: RULES})
+    assert (archive.fetched, crawl.page().rule_changes) == ([1], {DAY: RULES})
 
 
 def test_by_digest_nothing_is_fetched_and_another_digest_is_an_update() -> None:
@@ -202,8 +200,7 @@ def test_by_digest_nothing_is_fetched_and_another_digest_is_an_update() -> None:
     assert archive.fetched == []
     assert crawl.visited_days() == [1, 2, 3]
     assert crawl.stats == {}
-    page = crawl.page()
-    assert page.last_update == 3 * DAY
+    assert crawl.page().last_update == 3 * DAY
 
 
 def test_a_revisit_of_what_was_never_seen_is_no_visit() -> None:

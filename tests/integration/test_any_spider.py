@@ -152,8 +152,7 @@ def test_all_sitemaps_of_an_index_are_read_before_their_pages_compete_for_the_bu
     for shown in (parts[:1], parts[::-1]):  # the last is read first
         lists("/index.xml", "sitemapindex", "sitemap", *shown)
         site.visited()
-        crawl = any_spider.run(code, **settings)
-        assert crawl.stat("hacs/visits") == 4
+        assert any_spider.run(code, **settings).stat("hacs/visits") == 4
     assert {*site.visited()} == {"/index.xml", *parts, "/4", "/5", "/6", "/7"}
 
 

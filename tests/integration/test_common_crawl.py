@@ -86,8 +86,7 @@ def test_a_second_run_asks_for_no_record_again(project: Project, crawls: CommonC
     run(project, crawls)
     assert crawls.ranges_asked() == []
     assert crawls.indexes_asked() == ["CC-MAIN-2024-18"]  # newer than the latest capture, or as new
-    after = project.page(URL)
-    assert after.visits == before.visits
+    assert project.page(URL).visits == before.visits
 
 
 def test_robots_txt_is_obeyed_and_named_unless_the_user_says_otherwise(

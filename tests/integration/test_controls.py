@@ -172,8 +172,7 @@ def test_a_signal_ends_the_crawl_though_a_control_is_under_way(
     process = runs.start(SPIDER, **GIVEN)
     log = read_until(process, "parsed http")
     process.send_signal(signal.SIGINT)
-    crawl = finish(process, log)
-    assert re.search(r"'hacs/visits': 1\b", crawl.log)
+    assert re.search(r"'hacs/visits': 1\b", finish(process, log).log)
 
 
 def test_what_changes_with_every_request_is_learned_and_the_pages_are_quiet_from_then_on(
@@ -181,8 +180,7 @@ def test_what_changes_with_every_request_is_learned_and_the_pages_are_quiet_from
 ) -> None:
     sessions.links = 3
     runs.known()
-    first = runs.crawl()
-    assert "?sid=* is left out of them" in first.log
+    assert "?sid=* is left out of them" in runs.crawl().log
     for runs.days in (10, 20):  # a baseline, and a quiet visit
         later = runs.crawl(HACS_CONTROLS=0)
         assert later.stat("hacs/visits") == 1

@@ -168,8 +168,7 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     assert seen(crawl) == {"/app/1": (1, "nothing new")}
     assert crawl.stat("hacs/render/failed") == 1
     assert crawl.stat("hacs/not_observed/error") == 1
-    page = runs.page(path)
-    assert not page.visits
+    assert not runs.page(path).visits
 
 
 @pytest.mark.parametrize(
@@ -184,8 +183,7 @@ def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     assert f"failed {scripted.url}{path}" in crawl.log
     assert f"{path} could not be rendered: a browser ended at {end}" in crawl.log
     assert crawl.stat("hacs/not_observed/error") == 1
-    page = runs.page(path)
-    assert not page.visits
+    assert not runs.page(path).visits
 
 
 def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:

@@ -266,6 +266,5 @@ def test_thousands_of_gaps_are_estimated_as_few_are() -> None:
 def test_the_share_of_churning_pages_is_that_of_the_sample_and_never_none_or_all(
     churning: list[float],
 ) -> None:
-    share = fit_churning_pages(np.array(churning))
-    assert 0.0 < share < 0.5
+    assert 0.0 < fit_churning_pages(np.array(churning)) < 0.5
     assert fit_churning_pages(np.array([])) == pytest.approx(CHURNING_PAGES)

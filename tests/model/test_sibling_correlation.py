@@ -148,8 +148,7 @@ def test_whatever_was_seen_it_is_a_probability(
     days = np.array([second / 86_400 for second, _ in flat], np.float64)
     updated = np.array([is_updated for _, is_updated in flat], np.bool_)
     sites = np.array([site for site, _ in found], np.int64)
-    together = fit_sibling_correlation(sites, Visits(days, updated, offsets))
-    assert 0.0 <= together <= 1.0
+    assert 0.0 <= fit_sibling_correlation(sites, Visits(days, updated, offsets)) <= 1.0
 
 
 def test_baselines_say_nothing_of_what_pages_have_in_common() -> None:

@@ -119,8 +119,7 @@ def test_a_hub_never_seen_is_taken_for_as_busy_as_its_tier(
     state: State, options: RankingOptions
 ) -> None:
     tier = a_tier(options)
-    before = learned(tier, state, NOW)
-    assert before.links_per_day.tolist() == [24.0, 24.0]
+    assert learned(tier, state, NOW).links_per_day.tolist() == [24.0, 24.0]
     state.record(visits(NEWS, (9 * DAY, 10), (0, 910)))
     after = learned(tier, state, NOW)
     assert after.links_per_day[place_of(tier, NEWS)] == pytest.approx(100, rel=0.01)

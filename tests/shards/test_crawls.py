@@ -104,8 +104,7 @@ def test_a_crawl_that_is_stopped_is_begun_again(project: Shards) -> None:
     process = project.start(shards=3, DOWNLOAD_DELAY=0.5, HACS_FLUSH_VISITS=1)
     project.web.wait_for(6, process)
     os.kill(crawls_alive(project)[0], signal.SIGSTOP)
-    done = finish(process, seconds=60.0)
-    assert done.rows["all"][1] == "40"
+    assert finish(process, seconds=60.0).rows["all"][1] == "40"
     project.web.check_hosts()
 
 

@@ -80,8 +80,7 @@ def test_a_server_far_away_is_asked_few_times(
         send(connection, *arguments, **more)
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
-    run = follow_prior(state, nothing)
-    assert run.changed == PAGES
+    assert follow_prior(state, nothing).changed == PAGES
     assert asked <= 12
     asked = 0
     state.bound_outcomes()
@@ -166,8 +165,7 @@ def test_another_estimator_or_fading_or_sort_of_update_takes_hold_of_every_page(
 ) -> None:
     follow_prior(filled(store), nothing)
     state = State(store, changed)
-    run = follow_prior(state, nothing)
-    assert run.pages == PAGES
+    assert follow_prior(state, nothing).pages == PAGES
     assert_followed(state)
 
 

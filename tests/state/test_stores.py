@@ -111,8 +111,7 @@ def test_a_change_is_written_if_the_version_that_it_saw_is_there(store: Store) -
 
 @pytest.mark.cluster
 def test_many_pages_in_one_call(store: Store) -> None:
-    changes = [change(page_id) for page_id in range(3_000)]
-    assert store.write(changes) == {}
+    assert store.write([change(page_id) for page_id in range(3_000)]) == {}
     assert len(store.load(list(range(3_000)))) == 3_000
     assert (store.rows(np.arange(12_000))["visits"] > 0).sum() == 3_000
 
@@ -132,8 +131,7 @@ def kept(store: Store) -> list[tuple[int, int]]:
 def test_outcome_records_are_written_with_their_page(open_state: Callable[[], Store]) -> None:
     outcomes = records((5, 100), (5, 90))
     open_state().write([replace(change(5), outcomes=outcomes.tobytes()), change(-7)])
-    found = sorted_outcomes(open_state().outcomes())
-    assert found.tolist() == outcomes[::-1].tolist()
+    assert sorted_outcomes(open_state().outcomes()).tolist() == outcomes[::-1].tolist()
 
 
 def test_outcome_records_of_a_change_that_is_refused_are_not_written(store: Store) -> None:

@@ -185,14 +185,12 @@ def _bin_of(text: str) -> int:
         day, hour, k = moment.date(), moment.hour, HOURS
     days = (day - _EPOCH).days
     if not 0 <= days <= _MOST_DAYS:
-        msg = f"{text!r} is no date of 1970 to 2070"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is no date of 1970 to 2070")
     return days * k + hour
 
 
 def _number_of(text: str) -> float:
     number = float(text)
     if not 0 <= number < math.inf:
-        msg = f"{text!r} is no number of views"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} is no number of views")
     return number

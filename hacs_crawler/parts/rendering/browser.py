@@ -180,8 +180,7 @@ class Browser:
             await self._end(handler, name, rendering)
         # Chromium's own error pages have status 200
         if not response.url.startswith(OF_THE_WEB):
-            msg = f"a browser ended at {response.url[:100]}"
-            raise RenderingError(msg)
+            raise RenderingError(f"a browser ended at {response.url[:100]}")
         # the browser has followed redirects, past the check of robots.txt
         if response.url != request.url:
             await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))

@@ -88,8 +88,7 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
     shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
     is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
     if not (is_other or "channel" in options or path.exists() or any(shells)):
-        msg = f"there is no {path}"
-        raise BrowserMissingError(msg)
+        raise BrowserMissingError(f"there is no {path}")
     return options
 
 

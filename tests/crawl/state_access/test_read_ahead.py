@@ -153,8 +153,7 @@ async def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: St
     world.write_behind.record(visit(A, 1))
     world.state.record([visit(A, 2)])  # another crawl
     await world.wait(SECONDS)
-    page = world.write_behind.page(A)
-    assert list(page.visits) == [1 * DAY, 2 * DAY]
+    assert list(world.write_behind.page(A).visits) == [1 * DAY, 2 * DAY]
 
 
 # Questions to a real state in its thread

@@ -37,8 +37,7 @@ async def test_a_visit_to_a_page_that_was_not_read_is_not_known_to_be_first_and_
     world: StateAccess,
 ) -> None:
     world.state.record([visit(A, 1, 7)])
-    one = world.write_behind.record(visit(A, 2, 7, 8))
-    assert not one.is_known
+    assert not world.write_behind.record(visit(A, 2, 7, 8)).is_known
     await world.write_behind.close()
     assert world.days(A) == [1, 2]
     (written,) = world.recorded
@@ -90,8 +89,7 @@ async def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
         assert list(second.before.visits) == [1 * DAY]
     await world.end_of_work()
     assert world.days(A) == [1]
-    third = await world.visit(A, 3, 7)
-    assert list(third.before.visits) == [1 * DAY, 2 * DAY]
+    assert list((await world.visit(A, 3, 7)).before.visits) == [1 * DAY, 2 * DAY]
     world.road.writes = 0
     await world.write_behind.close()
     assert world.days(A) == [1, 2, 3]

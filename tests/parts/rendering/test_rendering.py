@@ -161,8 +161,7 @@ async def test_a_page_is_fetched_the_other_way_and_once_more_before_its_verdict(
     async with in_crawl(tmp_path, *answers) as (part, rendered):
         part.keep(URL, before, NO_SITE)
         response = page(links, is_rendered=before is not UNKNOWN)
-        answer = await part.answered(Request(URL), response, URL)
-        assert answer.body == page(shown).body
+        assert (await part.answered(Request(URL), response, URL)).body == page(shown).body
         assert rendered == asked
         assert part.records(URL) == (after, site)
         is_marked = after.verdict is Verdict.BROWSER is not before.verdict

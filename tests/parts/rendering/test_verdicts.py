@@ -62,8 +62,7 @@ def test_three_pages_that_agree_speak_for_their_site() -> None:
 
 
 def test_a_page_that_says_otherwise_takes_four_to_be_outvoted() -> None:
-    site = SiteRendering(browser=3, plain=1)
-    assert site.verdict is Verdict.UNKNOWN
+    assert SiteRendering(browser=3, plain=1).verdict is Verdict.UNKNOWN
     assert SiteRendering(browser=4, plain=1).verdict is Verdict.BROWSER
     assert SiteRendering(browser=1, plain=4).verdict is Verdict.PLAIN
     assert SiteRendering(browser=50, plain=50).verdict is Verdict.UNKNOWN
