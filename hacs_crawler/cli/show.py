@@ -279,7 +279,7 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
     if document["visits_set_aside"]:
         yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
     if document["visits_doubtful"]:
-        said = "that showed hardly anything that the page had shown before: the next one decides"
+        said = "that lacked a quarter or more of what the page had shown: the next one decides"
         yield "doubtful", f"{counted(document['visits_doubtful'], 'visit')} {said}"
     if document["visits_unread"]:
         yield "unread", f"{counted(document['visits_unread'], 'visit')} that did not show the page"

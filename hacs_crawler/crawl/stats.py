@@ -34,8 +34,6 @@ MOST_CHURNING: Final = 10_000
 _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
 # Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
-    "not_observed/doubtful": "showed hardly anything that the page had shown before, and will count "
-    "if the next visit confirms it",
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
     "counted as one visit with it",
     "baselines": "served as a baseline: what is watched has changed since the visit before",
@@ -60,6 +58,8 @@ class CrawlStats:
     posted: str = ""
     # The noun for a watched mark.
     watched: str = "link"
+    # Pages whose visits of this round wait to be confirmed.
+    doubtful: dict[str, None] = field(default_factory=dict)
     taken_back: int = 0  # counted updates of ranked pages
     unsent: int = 0  # ranked requests that were waiting when the crawl was stopped
     # Types of the answers that cannot show any watched mark, of pages and of other requests.
@@ -113,6 +113,8 @@ class CrawlStats:
             self.count_cause(rejected, is_projects=True)
         if reason == "nothing_shown":
             self._bare = self._bare or f", such as {url}"
+        elif reason == "doubtful":
+            self.doubtful[url] = None
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
@@ -265,9 +267,16 @@ class CrawlStats:
         extras += [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
         if extras:
             logger.info("Not counted as visits: %s", ", ".join(extras))
-        never_count = {"not_observed/doubtful": stat("unread_visits")}
+        if self.doubtful:
+            logger.info(
+                "%s lacked a quarter or more of what the page had shown before, as a block page does, "
+                "and will count once the next visit shows the same; one is of %s",
+                counted(len(self.doubtful), "visit"),
+                next(iter(self.doubtful)),
+            )
+            self.doubtful.clear()
         for name, remark in _REMARKS.items():
-            if (number := stat(name) - never_count.get(name, 0)) > 0:
+            if number := stat(name):
                 logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)

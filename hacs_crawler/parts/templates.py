@@ -254,6 +254,8 @@ class Templates(CrawlPart):
             if unread:
                 pages = [Page(url, unread=[at]) for url, at in unread]
                 await self._take_back(pages, false, SEEN | UPDATED)
+                for url, _ in unread:
+                    self._crawl.stats.doubtful.pop(url, None)
                 # what `doubts` rejected was not recorded
                 self._crawl.stats.count("unread_visits", len(unread) + len(site.doubted))
                 passed = len(unread) * bool(self._crawl.stats.get("unread_items"))

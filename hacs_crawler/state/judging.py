@@ -2,11 +2,12 @@
 
 A visit is *unlike* the visit before it if all links of that visit are missing, or nearly all its other
 marks, or many of them with few new ones in their place. An unlike visit is doubted until the next visit
-(until the one after that, if it showed few new marks). If most of the missing marks are back by then,
-the visits in between did not show the page, and are left out. Otherwise the page was replaced as a
-whole: the visit stays, and its update is dated by the visit that confirmed it. If the page is back
-within `MOST_AWAY` visits, all visits in between are left out after all. A page that is replaced at every
-visit, such as a list of today's offers, is not doubted a second time.
+(until the one after that, if it showed few new marks, and the next visit does not show the same). If
+most of the missing marks are back by then, the visits in between did not show the page, and are left
+out. Otherwise the page was replaced as a whole: the visit stays, and its update is dated by the visit
+that confirmed it. If the page is back within `MOST_AWAY` visits, all visits in between are left out
+after all. A page that is replaced at every visit, such as a list of today's offers, is not doubted a
+second time.
 
 Two more cases: even a block page may have the links of the site's frame, so if a quarter of a page's
 links are replaced and a later visit undoes that, the visits in between are left out. And if the first
@@ -101,7 +102,7 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
                 ),
                 0,
             )
-            is_little = 2 * len(come) <= len(missed)
+            is_little = 2 * len(come) <= len(missed) and following[:1] != [marks]
             confirmations = is_doubtful + (is_doubtful and is_little)
             if away or len(following) < confirmations:
                 index += away or 1 + len(following)

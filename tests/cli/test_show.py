@@ -205,7 +205,7 @@ def test_a_doubtful_visit_is_told_from_one_that_did_not_show_the_page(tmp_path: 
     page, blocked = frozenset(range(10)), frozenset({99})
     record(tmp_path, [Visit(ADA, NOW - (9 - n) * DAY, marks=page) for n in range(3)])
     record(tmp_path, [Visit(ADA, NOW - 3 * DAY, marks=blocked)])
-    assert "doubtful    1 visit that showed hardly" in hacs_show(tmp_path, ADA).stdout
+    assert "doubtful    1 visit that lacked a quarter or more" in hacs_show(tmp_path, ADA).stdout
     record(tmp_path, [Visit(ADA, NOW - 2 * DAY, marks=page)])
     facts = facts_of(tmp_path, ADA)
     assert (facts["visits_doubtful"], facts["visits_unread"]) == (0, 1)

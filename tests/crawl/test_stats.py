@@ -90,9 +90,10 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
             "HACS visited 0 of 7 requested pages. 4 answers had another type.",
         ),
         (
-            {"visits": 2, "not_observed": 2, "not_observed/doubtful": 2, "unread_visits": 1},
-            "HACS visited 2 pages: nothing new.\n1 visit showed hardly anything that the page had shown "
-            "before, and will count if the next visit confirms it",
+            {"visits": 2, "doubtful": 2},
+            "HACS visited 2 pages: nothing new.\n1 visit lacked a quarter or more of what the page had "
+            "shown before, as a block page does, and will count once the next visit shows the same; one "
+            "is of http://a.example/1",
         ),
     ],
 )
@@ -101,6 +102,9 @@ def test_the_sentence_leaves_zeros_out_and_what_was_not_seen_has_a_line_of_its_o
 ):
     for name, number in counts.items():
         stats.count(name, number)
+    for number in range(counts.get("doubtful", 0)):
+        stats.count_not_observed("doubtful", f"http://a.example/{number}")
+    stats.doubtful.pop("http://a.example/0", None)
     stats.log_summary()
     assert "\n".join(caplog.messages).startswith(sentence)
     assert len(re.findall(r"\d+", caplog.messages[0].replace("404 or 410", ""))) <= 7

@@ -223,11 +223,13 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
             await crawl.state.once(State.record, first)
             recorded = await crawl.state.once(State.record, second_visits)
             crawl.stats.count_recorded(recorded, "page")
+            crawl.stats.count_not_observed("doubtful", recorded[0].visit.url)
             crawl.parts.of(Templates).recorded(recorded)
             assert crawl.stats.get("updates") == crawl.stats.found_updates + 1 == len(second)
             await crawl.parts.of(Templates).round_ended(lambda: False)
             names = "updates", "new_links", "found_updates"
             assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4
+            assert bool(crawl.stats.doubtful) is (flags == SEEN)
             outcomes = await crawl.state.once(State.outcomes)
             assert outcomes["flags"].tolist() == [flags] * len(second)
 

@@ -151,9 +151,10 @@ LACKS_2, LACKS_3, LINKS, MARKS = page(2, 10), page(3, 10), FEWEST_LINKS, FEWEST_
         (MARKS, [page(0, 8), page(7, 15)], [page(0, 8), None]),
         (LINKS, [page(0, 8), page(7, 15)], [page(0, 8), page(7, 15)]),
         (MARKS, [page(0, 8), page(6, 15)], [page(0, 8), page(6, 15)]),
-        # many are missing, few are new: confirmed by two visits
-        (MARKS, [A, LACKS_3, LACKS_3], [A, None, None]),
-        (MARKS, [A, *[LACKS_3] * 3], [A, A, A, LACKS_3]),
+        # many are missing, few are new: confirmed by two visits, or by the same again
+        (MARKS, [A, LACKS_3, page(4, 10)], [A, None, None]),
+        (MARKS, [A, LACKS_3, *[page(4, 10)] * 2], [A, A, A, page(4, 10)]),
+        (MARKS, [A, LACKS_3, LACKS_3], [A, A, LACKS_3]),
         (MARKS, [A, LACKS_2], [A, LACKS_2]),
         (MARKS, [page(0, 12), page(3, 12)], [page(0, 12), None]),
         (MARKS, [page(0, 13), page(3, 13)], [page(0, 13), page(3, 13)]),
