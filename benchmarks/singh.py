@@ -19,12 +19,11 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.cli.simulate import table
 from hacs_crawler.lab.evaluation.localized import CONTESTANTS, Contestant, next_gaps
 from hacs_crawler.lab.evaluation.power_law import PowerLaw
 from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
 from hacs_crawler.lab.simulation.simulation import Scenario
-from hacs_crawler.lab.simulation.tournament import compare
+from hacs_crawler.lab.simulation.tournament import compare, standings_parts
 from hacs_crawler.lab.timelines import Events, Timelines, parse_day
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LOCALIZED, MIN_POINTS, Windows, consistent_windows
@@ -157,11 +156,11 @@ def crawls() -> None:
         end = parse_day(last, "end")
         scenario = Scenario(timelines(300, stretch), start, end, 1, Estimation())
         print(f"\n300 pages, 32,327 updates in {200 * stretch} days\n")
-        print(laid_out(table(compare(scenario, names, budgets))), flush=True)
+        print(laid_out(*standings_parts(compare(scenario, names, budgets))), flush=True)
         if stretch == 1:
             faded = replace(scenario, estimation=Estimation(fade_days=30.0))
             print("\nHACS_FADE_DAYS 30\n")
-            print(laid_out(table(compare(faded, ["hacs"], budgets))), flush=True)
+            print(laid_out(*standings_parts(compare(faded, ["hacs"], budgets))), flush=True)
 
 
 def readings(pages) -> None:

@@ -105,8 +105,7 @@ class PageMemoryMiddleware:
             return instead
         mark_answered(request)
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
-        self._crawl.stats.count_not_observed(reason, url)
-        self._crawl.stats.count_cause(_cause(exception))
+        self._crawl.stats.count_not_observed(reason, url, cause=_cause(exception))
         self._crawl.record_failure(url, tag_of(request).prediction)
         tell(request, NotObserved(request.url, reason))
         return None

@@ -295,7 +295,8 @@ class LinkAdditionsMiddleware:
                 self._send(visit, recorded, awaited.reported)
                 return
         if reason != "gone":
-            crawl.stats.count_not_observed(reason, url, awaited.rejected)
+            cause = f"status {awaited.response.status}" * (reason == "status")
+            crawl.stats.count_not_observed(reason, url, awaited.rejected, cause=cause)
         not_seen = NotObserved(request.url, reason)
         not_seen.rejected = awaited.rejected
         tell(request, not_seen)

@@ -77,6 +77,7 @@ class ScholarSpider(Spider):
         self.forever, self.pages = forever, pages
         self.play: Play | None = None
         self.problem = ""
+        self._has_news = False
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -228,6 +229,13 @@ class ScholarSpider(Spider):
         self._on_answer(request.cb_kwargs["hub"])
         self.on_failure(failure)
 
+    def closed(self, reason: str) -> None:
+        """Log where new links are listed if feeds got no item."""
+        del reason
+        scraped = self.crawler.stats.get_value("item_scraped_count")
+        if self._has_news and self.settings["FEEDS"] and not scraped:
+            self.logger.info("Feeds get only publications; `hacs new` lists all new links")
+
     def _on_answer(self, hub: str) -> None:
         tier = Crawl.of(self.crawler).parts.of(InstantTier)
         if tier is not None:
@@ -241,6 +249,7 @@ class ScholarSpider(Spider):
             self.logger.warning("%s was not seen: %s", printable(outcome.requested_url), why)
         if not isinstance(outcome, Outcome):
             return
+        self._has_news = self._has_news or outcome.is_update
         if self.pages == "1":
             yield PageVisit(
                 url=outcome.url,

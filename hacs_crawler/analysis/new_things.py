@@ -23,6 +23,11 @@ class NewThing(NamedTuple):
     found: Finding
 
     @property
+    def text(self) -> str:
+        """Its text, else the end of its URL: requests that answers in JSON lead to have no text."""
+        return self.found.text or self.where.rstrip("/").rpartition("/")[2]
+
+    @property
     def where(self) -> str:
         """The thing's own URL, else the page's."""
         return self.found.url or self.page
@@ -99,7 +104,7 @@ def newest_table(things: Sequence[NewThing]) -> Table:
         "page": [thing.page for thing in things],
         "title": [thing.title for thing in things],
         "kind": [finding.kind for finding in findings],
-        "text": [finding.text for finding in findings],
+        "text": [thing.text for thing in things],
         "was": [finding.was for finding in findings],
         "url": [thing.where for thing in things],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -70,7 +71,8 @@ def new(  # noqa: PLR0917 - an argument for each option
             logger.info("%s", _why_none(state, config, since, site))
         if atom is not None:
             write_file(atom, [_feed(things[:limit], config)])
-            logger.info("%s written: %s", atom, counted(len(things[:limit]), "new thing"))
+            name = "the feed is" if atom == STDOUT else atom
+            logger.info("%s written: %s", name, counted(len(things[:limit]), "new thing"))
     shown = [] if atom is not None or json or csv == STDOUT else things[: limit or ROWS_SHOWN]
     show_rows(
         newest_table(things[:limit]), lambda: [_table(shown)] if shown else [], csv, is_json=json
@@ -114,10 +116,11 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
 
 
 def _table(things: Sequence[NewThing]) -> RichTable:
+    titled = Counter(title for title, _ in {(thing.title, thing.page) for thing in things} if title)
     return column_table(
         {
             "found, UTC": [minute_text(thing.found.at) for thing in things],
-            "page": [thing.title or thing.page for thing in things],
+            "page": [thing.title if titled[thing.title] == 1 else thing.page for thing in things],
             "what is new": [_thing_text(thing) for thing in things],
             "where": [thing.where for thing in things],
         },
@@ -127,8 +130,7 @@ def _table(things: Sequence[NewThing]) -> RichTable:
 
 
 def _thing_text(thing: NewThing) -> str:
-    found = thing.found
-    return (found.text or found.kind) + f", was {found.was}" * bool(found.was)
+    return thing.text + f", was {thing.found.was}" * bool(thing.found.was)
 
 
 def _feed(things: Sequence[NewThing], config: Config) -> bytes:

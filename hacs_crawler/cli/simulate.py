@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import standings_table
 from hacs_crawler.cli.common import CapturesFile, PagesFile, UpdatesFile
@@ -23,13 +20,13 @@ from hacs_crawler.lab.simulation.tournament import (
     MADE_UP,
     POLICIES,
     START,
-    Standing,
     compare,
     histories,
+    standings_parts,
 )
 from hacs_crawler.lab.timelines import parse_day, read_given
 from hacs_crawler.state import Estimation
-from hacs_crawler.utils.terminal import Progress, column_table
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -100,22 +97,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
             budgets,
             on_progress=lambda done, total: progress.update(f"{done} simulations", done, total),
         )
-    show_rows(standings_table(standings), lambda: [table(standings)], csv)
-
-
-def table(standings: Sequence[Standing]) -> RichTable:
-    """Return the standings as a table in Markdown."""
-    columns = {
-        name: map(_cell, column.tolist())
-        for name, column in standings_table(standings).columns.items()
-    }
-    return column_table(columns, texts=("policy",), is_markdown=True)
-
-
-def _cell(value: str | float) -> str:
-    if isinstance(value, float):
-        return "-" if math.isnan(value) else f"{value:.4f}"
-    return str(value)
+    show_rows(standings_table(standings), lambda: standings_parts(standings), csv)
 
 
 def _budgets(text: str) -> list[int]:

@@ -257,8 +257,8 @@ class Crawl:
         for function in self._before_end:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
-            self.stats.count_not_observed("unfinished", claim.url)
-            self.stats.count_cause("too many redirects, or one to a URL requested before")
+            cause = "too many or repeated redirects"
+            self.stats.count_not_observed("unfinished", claim.url, cause=cause)
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:

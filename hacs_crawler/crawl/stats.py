@@ -30,8 +30,10 @@ FEW_PAGES_SHARE: Final = 0.5
 # With fewer responses, it does not.
 LEAST_RESPONSES: Final = 10
 MOST_CHURNING: Final = 10_000
-# Reasons for which a page was not observed although its request did not fail.
-_NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
+# Reasons with words of their own in the summary; for others a request "failed".
+_NAMED: Final = frozenset(
+    ["cached", "doubtful", "other_type", "rejected", "nothing_shown", "callback_failed", "unreadable"]
+)
 # Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
@@ -98,19 +100,18 @@ class CrawlStats:
         """Set the stat `hacs/<name>`."""
         self.collector.set_value(f"hacs/{name}", number)
 
-    def count_cause(self, cause: str, *, is_projects: bool = False) -> None:
-        """Count why a page was not seen, in words: those of a failure, or the project's own."""
-        causes = self._rejected if is_projects else self._causes
-        causes[cause if cause in causes or len(causes) < MOST_CAUSES else "other"] += 1
-
     def causes(self) -> str:
         """Return why pages were not seen, the most frequent cause first."""
         return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
 
-    def count_not_observed(self, reason: str, url: str, rejected: str = "") -> None:
-        """Count a request that did not show its page, and why the project rejected its answer."""
-        if rejected:
-            self.count_cause(rejected, is_projects=True)
+    def count_not_observed(
+        self, reason: str, url: str, rejected: str = "", *, cause: str = ""
+    ) -> None:
+        """Count a request that did not show its page, and why it failed or the project rejected it."""
+        cause = "" if reason in _NAMED else cause or reason.replace("_", " ")
+        for causes, why in ((self._rejected, rejected), (self._causes, cause)):
+            if why:
+                causes[why if why in causes or len(causes) < MOST_CAUSES else "other"] += 1
         if reason == "nothing_shown":
             self._bare = self._bare or f", such as {url}"
         elif reason == "doubtful":
@@ -232,11 +233,9 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
-        because = {
-            why: stat(f"not_observed/{why}")
-            for why in ("nothing_shown", "callback_failed", "unreadable", *_NOT_FAILED)
-        }
-        failed = stat("not_observed") - sum(because.values())
+        because = {why: stat(f"not_observed/{why}") for why in _NAMED}
+        failed, causes = stat("not_observed") - sum(because.values()), self.causes()
+        self._causes.clear()
         own = " that count" * (self.watched == "item")  # a block page may show an item
         unseen = [
             (because["nothing_shown"], "page", f"showed no {self.watched}s{own}{self._bare}"),
@@ -245,7 +244,7 @@ class CrawlStats:
             (because["unreadable"], "page", "could not be read"),
             (because["other_type"], "answer", "had another type"),
             (because["cached"], "answer", "came from the HTTP cache"),
-            (failed, "request", "failed"),
+            (failed, "request", f"failed{causes and f' ({causes})'}"),
         ]
         # rejected answers have a line below
         missed = sum(number for number, _, _ in unseen) + because["rejected"]
@@ -263,8 +262,9 @@ class CrawlStats:
             f"Requests left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
-        extras = phrases if len(phrases) > 1 else []  # so that the sentence stays short
-        extras += [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
+        if len(phrases) > 1:  # a line of their own, so that the sentence stays short
+            logger.info("Not seen: %s", ", ".join(phrases))
+        extras = [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
         if extras:
             logger.info("Not counted as visits: %s", ", ".join(extras))
         if self.doubtful:
@@ -294,10 +294,6 @@ class CrawlStats:
             answers = counted(self._rejected.total(), "answer")
             logger.info("%s rejected by the project: %s", answers, reasons)
             self._rejected.clear()
-        if self._causes:
-            requests = counted(self._causes.total(), "request")
-            logger.info("%s for pages got no answer: %s", requests, self.causes())
-            self._causes.clear()
 
     def _news(self, visits: int, firsts: int, updates: int, new: int, lists: int) -> str:
         """Describe new marks and updates, with the expected number of updates.

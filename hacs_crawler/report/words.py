@@ -73,8 +73,8 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
     sentences = []
     if whole > visits:
         sentences.append(
-            f"Visiting in each of the {counted(len(at), 'run')} all pages ranked by then would have "
-            f"taken {counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
+            f"Of pages that were ranked, {counted(len(at), 'run')} made {counted(visits, 'visit')}: "
+            f"{visits / whole:.0%} of the {whole:,} to all of them in each run."
         )
     if updates:
         sentences.append(

@@ -55,12 +55,12 @@ class WatchSettings:
         Setting(
             "HACS_WATCH",
             """
-            [The part of a page that is watched](updates.md#what-is-news-to-you). Its `"links"`;
-            `"publications"`, its links and citations without a link; the `"items"` that its callback
-            yields; `"text"`, the paragraphs of its main text (needs the extra `text`); `"css:…"`,
-            `"xpath:…"` or, for JSON answers, `"jmespath:…"`, the texts that an expression selects; or
-            the dotted path of a function that takes the response and returns texts or bytes. After a
-            change each page's next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
+            [The part of a page that is watched](updates.md#what-is-news-to-you). `"links"`;
+            `"publications"`: links, and citations without a link; `"items"`, which its callback yields;
+            `"text"`: the paragraphs of its main text (needs the extra `text`); `"css:…"`, `"xpath:…"`
+            or, for JSON answers, `"jmespath:…"`: the texts that an expression selects; or the dotted
+            path of a function that takes the response and returns texts or bytes. After a change each
+            page's next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
             mark_rules,
             default="links",
@@ -106,11 +106,11 @@ class WatchSettings:
         Setting(
             "HACS_UPDATES",
             """
-            [What counts as an update](updates.md#what-is-news-to-you). Marks that the page had never
-            shown (`"page"`, the default for links, as in the paper); the same, if at least one of them
-            was on [no other page of the site](updates.md#links-new-to-the-site) (`"site"`); marks that
-            it did not show at the visit before (`"change"`, the default for [other
-            marks](#hacs_watch)); or also marks that have gone since (`"any-change"`).
+            [What counts as an update](updates.md#what-is-news-to-you). `"page"`: a mark that the page
+            had never shown, the default for links, as in the paper. `"site"`: a mark that [no page of
+            its site](updates.md#links-new-to-the-site) had shown. `"change"`: a mark that the visit
+            before did not show, the default for [other marks](#hacs_watch). `"any-change"`: that, or a
+            mark that is gone since then.
             """,
         ),
     ] = None

@@ -57,6 +57,19 @@ def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> N
     assert bob.split() == f"2024-09-25 00:00 {BOB} A book 9.99, was 10.49 {BOB}".split()
 
 
+def test_pages_of_one_title_and_things_without_a_text_are_known_by_their_urls(
+    tmp_path: Path,
+) -> None:
+    bare = Finding(NOW - DAY, "link", "", f"{BOB}/items?page=7")
+    fill(tmp_path, found={ADA: Findings("Home", (LINK,)), BOB: Findings("Home", (bare,))})
+    lines = hacs_new(tmp_path).stdout.splitlines()[1:]
+    shown = {ADA: f"{ADA} Sketch & notes {LINK.url}", BOB: f"{BOB} items?page=7 {bare.url}"}
+    assert sorted(line.split()[2:] for line in lines) == sorted(map(str.split, shown.values()))
+    assert sorted(texts(hacs_new(tmp_path, "--json"))) == [LINK.text, "items?page=7"]
+    feed = feedparser.parse(hacs_new(tmp_path, "--atom", "-").stdout)
+    assert {entry.title for entry in feed.entries} == {LINK.text, "items?page=7"}
+
+
 def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_new(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -60,15 +60,33 @@ def test_a_table_and_rows_of_what_was_asked_for(tmp_path: Path) -> None:
     assert all(policy["visits"] == "62" for policy in policies)
     assert all(0 < float(policy["hits_vs_oracle"]) <= 1 for policy in policies)
     title, rule, *lines = rows(done.stdout)
-    assert title == KEYS
+    assert title == [
+        "budget",
+        "policy",
+        "visits",
+        "hits",
+        "share",
+        "found",
+        "of",
+        "links",
+        "delay",
+        "fresh",
+        "last",
+        "oracle",
+    ]
     assert {len(line) for line in (title, rule, *lines)} == {len(KEYS)}
+    assert done.stdout.endswith("hits relative to last-obs and to the oracle\n")
     assert lines[0][:4] == ["2", "random", "62", policies[0]["hits"]]
     assert list(tmp_path.iterdir()) == [tmp_path / "out.csv"]
 
 
-def test_all_that_is_known_is_simulated_by_default() -> None:
+def test_all_that_is_known_is_simulated_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     done = simulate("--start", "2021-01-01", "--end", "2021-01-03", "--budget", "1")
     assert [row[1] for row in rows(done.stdout)[2:]] == list(BASELINES)
+    monkeypatch.setenv("COLUMNS", "80")
+    head, first, *_ = simulate(*TIME, "--budget", "9", "--policy", "hacs").stdout.splitlines()
+    assert head.split()[-3:] == ["fresh", "last", "oracle"]
+    assert first.split()[:3] == ["9", "hacs", "279"]
 
 
 def test_several_budgets_are_simulated_one_by_one(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
         ),
         (
             {"gone": 1, "not_observed": 2, "not_observed/nothing_shown": 1},
-            "HACS visited 0 of 3 requested pages. 3 were not seen.\nNot counted as visits: 1 page "
+            "HACS visited 0 of 3 requested pages. 3 were not seen.\nNot seen: 1 page "
             "showed no links, 1 page answered 404 or 410, 1 request failed",
         ),
         (
@@ -143,6 +143,12 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     stats.count_not_observed("nothing_shown", "http://a.example/")
     stats.log_summary()
     assert "nothing new. 1 page showed no links, such as http://a.example/." in caplog.text
+    for reason, cause in (("empty", ""), ("status", "status 403"), ("status", "status 403")):
+        stats.count_not_observed(reason, "", cause=cause)
+    stats.log_summary()
+    failed = "3 requests failed (2 x status 403, 1 x empty)"
+    shown = "1 page showed no links, such as http://a.example/"
+    assert caplog.messages[-2] == f"Not seen: {shown}, {failed}"
     assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages
     caplog.clear()
     stats.begin_round()

@@ -74,6 +74,11 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
     ]
     assert (crawl.stat("hacs/updates"), crawl.stat("hacs/new_links")) == (1, 3)
     assert project.crawl(seeds).items == []
+    site.set("/~ada/", "old.pdf", "new.pdf", "https://doi.org/10.1000/182", "/cv.html", "/talk")
+    empty = project.crawl(seeds)
+    assert (empty.items, empty.stat("hacs/new_links")) == ([], 1)
+    said = "Feeds get only publications; `hacs new` lists all new links"
+    assert [said in some.log for some in (crawl, empty)] == [False, True]
 
 
 SEED = ["http://127.0.0.1:1/"]

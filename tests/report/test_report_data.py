@@ -213,7 +213,7 @@ def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "pages": [24, 0, 0]}
     runs |= {"updates": [0, 10, 10], "bytes": [9_000, 9_000, 6_000]}
     saved, cost = of_runs(runs)
-    assert saved.endswith("would have taken 72 visits: 60 were made, 83% of these.")
+    assert saved.startswith("Of pages that were ranked, 3 runs made 60 visits: 83% of the 72 ")
     assert cost == "An update cost 3.0 ranked visits and 1.2 kB, first visits included."
     assert of_runs({name: values[:1] for name, values in runs.items()}) == []
 

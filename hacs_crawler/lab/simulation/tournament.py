@@ -14,10 +14,14 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+from rich.table import Table
+
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import compete, find_baseline
 from hacs_crawler.lab.simulation.simulation import Scenario, Score
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
+from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.text import shown
 
 # Every policy is compared with these, even if they are not requested.
 REFERENCES: Final = ("last-obs", "oracle")
@@ -28,6 +32,16 @@ START, END = "2024-01-01", "2025-01-01"
 BUDGET: Final = 2
 POLICIES: Final = ("hacs", "last-obs", "random", "oracle")
 
+# The columns of a row in the printed table, which fits into 80 characters.
+_TITLES: Final = (
+    *("budget", "policy", "visits", "hits", "share", "found", "of", "links"),
+    *("delay", "fresh", "last", "oracle"),
+)
+_LEGEND: Final = (
+    "hits: visits that found an update; share: hits per visit; found, of: updates that were found, of "
+    "all; links: new links in these; delay: days until they were found; fresh: mean share of pages "
+    "without an unseen update; last, oracle: hits relative to last-obs and to the oracle"
+)
 # One simulation: a policy at a budget.
 Match = tuple[str, int]
 
@@ -156,3 +170,17 @@ def _end_with_parent() -> None:
 def _play(scenario: Scenario, match: Match) -> Score:
     name, budget = match
     return compete(replace(scenario, budget=budget), name)
+
+
+def standings_parts(standings: Sequence[Standing]) -> Iterator[str | Table]:
+    """Yield the standings as a table in Markdown, and a sentence that explains its columns."""
+    rows = [
+        [
+            shown(value, 3) if value is None or isinstance(value, float) else str(value)
+            for value in standing.as_row().values()
+        ]
+        for standing in standings
+    ]
+    columns = dict(zip(_TITLES, zip(*rows, strict=True), strict=True))
+    yield column_table(columns, texts=("policy",), is_markdown=True)
+    yield from ("", _LEGEND)
