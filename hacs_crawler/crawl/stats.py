@@ -32,7 +32,15 @@ LEAST_RESPONSES: Final = 10
 MOST_CHURNING: Final = 10_000
 # Reasons with words of their own in the summary; for others a request "failed".
 _NAMED: Final = frozenset(
-    ["cached", "doubtful", "other_type", "rejected", "nothing_shown", "callback_failed", "unreadable"]
+    [
+        "cached",
+        "doubtful",
+        "other_type",
+        "rejected",
+        "nothing_shown",
+        "callback_failed",
+        "unreadable",
+    ]
 )
 # Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
