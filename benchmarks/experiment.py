@@ -20,7 +20,8 @@ from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Estimation, MemoryStore, State, follow_prior, rates_of, time_share
+from hacs_crawler.state import Estimation, MemoryStore, State, follow_prior, rates_of
+from hacs_crawler.state.outcome_log import time_share
 from hacs_crawler.statistics.twins import SiteTally, contrast
 from hacs_crawler.utils.times import DAY
 

@@ -66,7 +66,6 @@ class OnlyChanges:
 
     def open_spider(self, spider: Spider | None = None) -> None:
         """Subscribe to the middleware's verdicts on items."""
-        del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
         if isinstance(middleware, LinkAdditionsMiddleware):
             middleware.on_item = self._tell
@@ -76,7 +75,6 @@ class OnlyChanges:
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Drop an item that is not new."""
-        del spider
         judged, stats = self._taken(item), Crawl.of(self._crawler).stats
         if judged is None:
             stats.count("unknown_items")
@@ -90,7 +88,6 @@ class OnlyChanges:
 
     def close_spider(self, spider: Spider | None = None) -> None:
         """Warn of items that are not from pages."""
-        del spider
         if self._outside and Crawl.of(self._crawler).failure is None:
             logger.warning(
                 "%s came from start() or answers that are not pages, and will pass in every run: set "

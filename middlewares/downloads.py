@@ -59,7 +59,6 @@ class PageMemoryMiddleware:
 
         Raises IgnoreRequest if the crawl has failed.
         """
-        del spider
         tag = renew(request)
         if self._crawl.failure is not None:
             raise IgnoreRequest("the crawl has failed")
@@ -76,7 +75,6 @@ class PageMemoryMiddleware:
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response | Coroutine[Any, Any, Response]:
         """Pass on the response, or a part's replacement, as soon as its page has been read."""
-        del spider
         url = tag_of(request).page
         if url is None or not self._crawl.is_open:
             return response
@@ -93,7 +91,6 @@ class PageMemoryMiddleware:
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
         """Count a request that ended without a response as no observation, unless a part has another."""
-        del spider
         url = page_url(request)
         if not self._crawl.is_open:
             return None
@@ -105,7 +102,10 @@ class PageMemoryMiddleware:
             return instead
         mark_answered(request)
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
-        self._crawl.stats.count_not_observed(reason, url, cause=_cause(exception))
+        # in a few words, and without the host: causes are counted
+        words = str(exception).partition(":")[0].strip(" .")
+        cause = words if words and not words.startswith(("[", "<")) else type(exception).__name__
+        self._crawl.stats.count_not_observed(reason, url, cause=cause)
         self._crawl.record_failure(url, tag_of(request).prediction)
         tell(request, NotObserved(request.url, reason))
         return None
@@ -135,7 +135,6 @@ class AdmissionMiddleware:
 
         A request that bypasses the scheduler, such as for robots.txt or a pipeline's, waits here.
         """
-        del spider
         is_again = take_put_back(request)
         if not self._is_to_wait(request, is_ending=tag_of(request).unscheduled):
             return None
@@ -147,7 +146,6 @@ class AdmissionMiddleware:
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
         """Put a request back, also if a part has recalled it while it waited in the downloader."""
-        del spider
         if not isinstance(exception, PutBackError) or tag_of(request).unscheduled:
             return None
         return put_back(request)
@@ -162,9 +160,3 @@ class AdmissionMiddleware:
         if seconds > LONGEST_WAIT_SECONDS or (seconds > 0 and is_ending):
             raise IgnoreRequest(f"it would have to wait for {seconds:.0f} s")
         return seconds > 0
-
-
-def _cause(exception: Exception) -> str:
-    """Return in a few words why a request had no response: without the host, to be counted."""
-    words = str(exception).partition(":")[0].strip(" .")
-    return words if words and not words.startswith(("[", "<")) else type(exception).__name__

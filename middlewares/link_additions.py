@@ -107,7 +107,6 @@ class LinkAdditionsMiddleware:
 
     def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
         """Observe the response, if it is a page's."""
-        del spider
         request = response.request
         if request is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += request is not None and page_url(request) is not None
@@ -138,7 +137,6 @@ class LinkAdditionsMiddleware:
         self, response: Response, result: Iterable[Any], spider: Spider | None = None
     ) -> Iterator[Any]:
         """Let requests that follow from a page inherit its tag; see `Output`."""
-        del spider
         with self._output(response) as output:
             for entry in result:
                 yield output.take(entry)
@@ -147,7 +145,6 @@ class LinkAdditionsMiddleware:
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
-        del spider
         with self._output(response) as output:
             async for entry in result:
                 yield output.take(entry)
@@ -159,7 +156,6 @@ class LinkAdditionsMiddleware:
         self, response: Response, exception: Exception, spider: Spider | None = None
     ) -> None:
         """End the visit of a page whose callback failed before it yielded anything."""
-        del exception, spider
         self._end(response, False)
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:

@@ -48,7 +48,6 @@ class UnknownHosts:
 
     def process_request(self, request: Request, spider: Spider | None = None) -> None:
         """Fail immediately for an unknown host."""
-        del spider
         host = _host(request)
         if len(self._first) < FIRST_HOSTS:
             self._first[host] = None
@@ -60,7 +59,6 @@ class UnknownHosts:
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> None:
         """Count look-ups that failed; say of a host once that it is not known."""
-        del spider
         host = _host(request)
         if type(exception).__name__ not in NO_HOST:
             self._failures.pop(host, None)
@@ -76,7 +74,6 @@ class UnknownHosts:
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response:
         """Name the hosts that are left out, as there is a network."""
-        del request, spider
         self._say_all()
         return response
 
@@ -118,7 +115,6 @@ class SlowEncodingMiddleware:
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response:
         """Look at the encoding that a page names; nothing is decoded for that."""
-        del request, spider
         if isinstance(response, TextResponse) and has_slow_encoding(response.encoding):
             return response.replace(encoding="cp1252")
         return response

@@ -12,7 +12,6 @@ from hacs_crawler.analysis.opened import (
     open_existing as open_existing,
     plan_table as plan_table,
     rank as rank,
-    visits_table as visits_table,
 )
 from hacs_crawler.analysis.simulating import (
     simulate as simulate,
@@ -22,5 +21,4 @@ from hacs_crawler.analysis.tables import (
     Table as Table,
     table as table,
     table_of_rows as table_of_rows,
-    times as times,
 )

@@ -21,14 +21,7 @@ from scrapy.http import HtmlResponse
 from hacs_crawler.archive.capture import content_type
 from hacs_crawler.archive.timemap import Rewriting, without_toolbar
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import (
-    UNREADABLE,
-    MarkupError,
-    check_markup,
-    has_slow_encoding,
-    is_binary,
-    link_fingerprints,
-)
+from hacs_crawler.links import UNREADABLE, MarkupError, check_markup, is_not_text, link_fingerprints
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
@@ -62,7 +55,7 @@ def payload_links(
         if content is None or not content.strip():
             return None
         response = HtmlResponse(url, headers=headers, body=content)
-        if is_binary(content, response.encoding) or has_slow_encoding(response.encoding):
+        if is_not_text(content, response.encoding):
             return None
         root = _parsed(response.text, url)
         if rewriting is not None and rewriting.is_in(root):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -75,12 +75,8 @@ def signal(
     with opened(settings, writes=True) as (config, state):
         now, is_stdin = int(config.clock()), str(file) == "-"
         try:
-            with (
-                nullcontext(sys.stdin)
-                if is_stdin
-                else file.open(encoding="utf-8", newline="") as lines
-            ):
-                pings = list(read_pings(lines, "standard input" if is_stdin else str(file), now))
+            lines = sys.stdin if is_stdin else io.StringIO(file.read_text("utf-8"))
+            pings = list(read_pings(lines, "standard input" if is_stdin else str(file), now))
         except (OSError, UnicodeDecodeError) as error:
             raise HacsError(f"{file}: cannot read: {reason_of(error)}") from error
         by_host: dict[str, dict[int, int]] = {}

@@ -207,7 +207,6 @@ class Crawl:
 
     async def close(self, spider: Spider, reason: str) -> None:
         """Write the remaining visits, refit the prior, and log a one-sentence summary of the crawl."""
-        del spider, reason
         with shutdown_waits() as is_asked_to_end:
             self._is_closing = True
             await self._close(is_asked_to_end)

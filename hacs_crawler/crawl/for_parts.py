@@ -53,7 +53,6 @@ class PageWriter(CrawlPart, Generic[T]):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Write the data gathered so far."""
-        del batch
         if self.unwritten:
             begin(self._write())
 

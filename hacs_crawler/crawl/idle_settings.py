@@ -23,35 +23,31 @@ logger = safe_logger(__name__)
 MOST_URLS: Final = 10_000
 # A policy of the user's may read HACS_STALE_DAYS.
 _WITHOUT_STALE_DAYS: Final = [policy for policy in POLICIES.values() if not policy.is_by_p]
-# Settings, other settings that may leave them without effect, and when they do.
-_IDLE: Final[tuple[tuple[str, str, Callable[[Config], bool]], ...]] = (
-    ("HACS_CONTROLS", "HACS_BUDGET", lambda on: on.ranking.budget is None),
-    ("HACS_CONTROLS", "HACS_WATCH", lambda on: on.takes_items),
-    ("HACS_CONTROLS", "HACS_POLICY", lambda on: not on.ranking.policy.uses_rate),
-    ("HACS_CONTROLS", "HACS_ESTIMATOR", lambda on: not on.estimation.has_posterior),
-    ("HACS_DISCOVER", "HACS_BUDGET", lambda on: on.ranking.budget is None),
-    ("HACS_DISCOVER", "HACS_PAGES", lambda on: not on.repeats_requests),
-    ("HACS_DISCOVER", "HACS_REVISIT", lambda on: not on.repeats_requests),
-    ("HACS_THRESHOLD", "HACS_POLICY", lambda on: not on.ranking.policy.uses_threshold),
-    ("HACS_WEIGHTS", "HACS_POLICY", lambda on: not on.ranking.policy.uses_rate),
-    ("HACS_STALE_DAYS", "HACS_POLICY", lambda on: on.ranking.policy in _WITHOUT_STALE_DAYS),
-    ("HACS_FADE_DAYS", "HACS_ESTIMATOR", lambda on: not on.estimation.has_posterior),
-    ("HACS_SIBLINGS", "HACS_ELAPSED_FROM", lambda on: not on.ranking.counts_siblings),
-    ("HACS_LINKS", "HACS_WATCH", lambda on: on.watch is not None),
-    ("HACS_LINKS_ALLOW", "HACS_WATCH", lambda on: on.watch is not None),
-    ("HACS_LINKS_DENY", "HACS_WATCH", lambda on: on.watch is not None),
+# Settings that may leave others without effect: when, and which others.
+_CAUSES: Final[tuple[tuple[str, Callable[[Config], bool], str], ...]] = (
+    ("HACS_BUDGET", lambda on: on.ranking.budget is None, "CONTROLS DISCOVER"),
+    ("HACS_WATCH", lambda on: on.takes_items, "CONTROLS"),
+    ("HACS_WATCH", lambda on: on.watch is not None, "LINKS LINKS_ALLOW LINKS_DENY"),
+    ("HACS_POLICY", lambda on: not on.ranking.policy.uses_rate, "CONTROLS WEIGHTS"),
+    ("HACS_POLICY", lambda on: not on.ranking.policy.uses_threshold, "THRESHOLD"),
+    ("HACS_POLICY", lambda on: on.ranking.policy in _WITHOUT_STALE_DAYS, "STALE_DAYS"),
+    ("HACS_ESTIMATOR", lambda on: not on.estimation.has_posterior, "CONTROLS FADE_DAYS"),
+    ("HACS_PAGES", lambda on: not on.repeats_requests, "DISCOVER"),
+    ("HACS_REVISIT", lambda on: not on.repeats_requests, "DISCOVER"),
+    ("HACS_ELAPSED_FROM", lambda on: not on.ranking.counts_siblings, "SIBLINGS"),
 )
 
 
 def warn_of_idle(settings: BaseSettings, config: Config) -> None:
     """Log a warning for each setting of the user's that has no effect beside the others."""
     idle: dict[str, list[str]] = {}
-    for name, cause, is_idle in _IDLE:
-        # 0, False or nothing asks for no effect
-        if settings.getpriority(name) and SETTINGS[name].value(settings) and is_idle(config):
-            given = settings.get(cause, SETTINGS[cause].default)
-            why = f"without {cause}" if given in (None, "") else f"with {cause} = {given!r}"
-            idle.setdefault(name, []).append(why)
+    for cause, holds, others in _CAUSES:
+        given = settings.get(cause, SETTINGS[cause].default)
+        why = f"without {cause}" if given in (None, "") else f"with {cause} = {given!r}"
+        for name in map("HACS_{}".format, others.split() if holds(config) else ()):
+            # 0, False or nothing asks for no effect
+            if settings.getpriority(name) and SETTINGS[name].value(settings):
+                idle.setdefault(name, []).append(why)
     for name, reasons in idle.items():
         logger.warning("%s = %r has no effect %s", name, settings[name], " and ".join(reasons))
 

@@ -150,7 +150,6 @@ class _NoScheduler(BaseScheduler):
         return False
 
     def enqueue_request(self, request: Request) -> bool:
-        del request
         return False
 
     def next_request(self) -> None:

@@ -19,8 +19,7 @@ from hacs_crawler.links import (
     check_markup,
     has_same_body,
     has_same_links,
-    has_slow_encoding,
-    is_binary,
+    is_not_text,
     source_links,
 )
 from hacs_crawler.state import News, Page, Prediction, Visit
@@ -147,8 +146,7 @@ def tree_of(response: TextResponse) -> HtmlElement | None:
     """
     if response not in _trees:
         page = _unpacked(response)
-        encoding = page.encoding  # slow in Scrapy: it looks in several places
-        if is_binary(page.body, encoding) or has_slow_encoding(encoding):
+        if is_not_text(page.body, page.encoding):
             raise ValueError(f"{page.url} is not text")
         check_markup(page.text)
         _trees[response] = page.selector.root if page.body.strip() else None

@@ -77,7 +77,6 @@ class Part:
     # Any: the crawl's module imports this module
     def from_crawl(cls, crawl: Any) -> Self | None:
         """Make the part for a crawl (`crawl.crawl.Crawl`); None if it is off."""
-        del crawl
         return cls()
 
     def held(self) -> AbstractAsyncContextManager[None]:
@@ -109,7 +108,6 @@ class Part:
         Called for each scheduled request for a page, before any filter, and for each page of a
         list, then without a request.
         """
-        del page_url, request
         return True
 
     def admit(self, request: Request) -> float:
@@ -118,7 +116,6 @@ class Part:
         Called when a request would be sent, and again just before it is downloaded. Later requests for
         the same host wait, too. A request that would wait over `LONGEST_WAIT_SECONDS` is given up.
         """
-        del request
         return 0.0
 
     def before_request(self, request: Request, page_url: str | None) -> Awaitable[None] | None:
@@ -129,27 +126,22 @@ class Part:
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Return the answer to a page's request, or a replacement for it; may take long."""
-        del request, page_url
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
         """Return a request to send instead of a page's request that got no answer, or None."""
-        del request, error, page_url
         return None
 
     def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
         """Return the rules for reading a response; `page` is its page's row in the state."""
-        del response, page
         return rules
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
-        del page_url
         return {}
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
         """Return whether an item with these marks shows that a page of one item was not read."""
-        del page, marks
         return False
 
     def shown(
@@ -159,7 +151,6 @@ class Part:
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits of other pages that a recorded response implies."""
-        del observed
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:

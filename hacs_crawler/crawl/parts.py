@@ -97,7 +97,7 @@ class Parts:
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
         for part, hook in self._hooks["items_before"]:
-            if items := self._call(part, _items, hook, page_url):
+            if items := self._call(part, lambda of: _checked(of(page_url), dict), hook):
                 return items
         return {}
 
@@ -281,13 +281,6 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 def _needs(part: Part, name: str) -> bool:
     return getattr(type(part), name) is not getattr(Part, name) and name not in part.unneeded
-
-
-def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:
-    items = hook(page_url)
-    if not isinstance(items, Mapping):
-        raise TypeError(f"{items!r:.100} are not items")
-    return items
 
 
 def _visits(values: Iterable[object]) -> list[Visit]:

@@ -293,5 +293,4 @@ def _engine_of(crawler: Crawler) -> Any:
 
 class _NoFilter:
     def request_seen(self, request: Request) -> bool:
-        del request
         return False

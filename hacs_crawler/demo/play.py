@@ -127,7 +127,6 @@ class DemoWeb:
 
     def process_request(self, request: Request, spider: Spider | None = None) -> Response:
         """Return the page as it is now."""
-        del spider
         return Play.current.web.answer(request.url, Play.current.moment)
 
 

@@ -53,7 +53,6 @@ class TutorialWeb:
 
     def process_request(self, request: Request, spider: Spider | None = None) -> Response:
         """Return the page as it is now."""
-        del spider
         return self._web.answer(request.url, now())
 
 

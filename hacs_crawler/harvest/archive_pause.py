@@ -86,7 +86,6 @@ class ArchivePauseMiddleware:
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
         """Wait for the end of the host's pause."""
-        del spider
         if not _is_for_archive(request):
             return
         host = self._host(request)
@@ -99,7 +98,6 @@ class ArchivePauseMiddleware:
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
         """Begin a pause if the answer asks for it, and retry the request."""
-        del spider
         if not _is_for_archive(request):
             return response
         if urlsplit(request.url).path == "/robots.txt":
@@ -125,7 +123,6 @@ class ArchivePauseMiddleware:
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
         """Retry a request that was refused or recalled."""
-        del spider
         if not _is_for_archive(request):
             return None
         if isinstance(exception, REFUSED):

@@ -12,7 +12,7 @@ from hacs_crawler.links.extract import (
     has_same_body as has_same_body,
     has_same_links as has_same_links,
     has_slow_encoding as has_slow_encoding,
-    is_binary as is_binary,
+    is_not_text as is_not_text,
     link_fingerprints as link_fingerprints,
     source_links as source_links,
 )
@@ -24,7 +24,6 @@ from hacs_crawler.links.keys import (
 from hacs_crawler.links.markup import MarkupError as MarkupError, check_markup as check_markup
 from hacs_crawler.links.publication import (
     citation_fingerprint as citation_fingerprint,
-    citations as citations,
     is_file as is_file,
     publications as publications,
 )

@@ -36,10 +36,10 @@ MOST_LINKS: Final = 100_000
 _LARGEST: Final = 2**32 - 1
 
 
-def is_binary(body: bytes, encoding: str) -> bool:
-    """Whether a body declared as HTML is PDF, or has NUL bytes in an encoding without them."""
+def is_not_text(body: bytes, encoding: str) -> bool:
+    """Whether a body declared as HTML is PDF, is binary (has NUL bytes), or takes too long to decode."""
     has_nul = b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
-    return has_nul or body.startswith(b"%PDF-")
+    return has_nul or body.startswith(b"%PDF-") or has_slow_encoding(encoding)
 
 
 def has_slow_encoding(encoding: str) -> bool:

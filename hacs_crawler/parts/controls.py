@@ -58,7 +58,6 @@ class Controls(CrawlPart):
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Keep the unused control visits for later runs."""
-        del is_asked_to_end
         allowance, self._allowance = self._allowance, Allowance()
         has_visited = bool(self._crawl.stats.recorded)
         await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
@@ -70,12 +69,10 @@ class Controls(CrawlPart):
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Deduct the chosen control visits from the allowance."""
-        del p
         self._allowance.made += twice
 
     def rules(self, response: Response, rules: Rules, page: object = None) -> Rules:
         """Return rules that remove the volatile parts of the host's links."""
-        del page
         if not self._volatile or not isinstance(rules, LinkRules):
             return rules
         volatile = self._volatile.get(host := host_of(response.url))

@@ -65,7 +65,6 @@ class LastItems(PageWriter[Kept]):
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Read the items of the page's last visit."""
-        del request
         self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
         return response
 
@@ -82,7 +81,6 @@ class LastItems(PageWriter[Kept]):
         self, response: Response, item: object, marks: frozenset[int], *, may_be_news: bool
     ) -> None:
         """Keep the fields of an item now: pipelines may change the item before the visit ends."""
-        del marks, may_be_news
         config = self._crawl.config
         key = item_key(item, config.watch_key) if config.watch_key else 0
         self._items += 1

@@ -63,7 +63,6 @@ class Metrics:
 
     def open(self, spider: Spider) -> None:
         """Start the server; if that fails, the crawl does not start."""
-        del spider
         assert isinstance(self._address, tuple)  # noqa: S101 - else there is nothing to open
         host, port = self._address
         try:
@@ -81,7 +80,6 @@ class Metrics:
 
     def close(self, spider: Spider) -> None:
         """Stop serving."""
-        del spider
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

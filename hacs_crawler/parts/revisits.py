@@ -74,7 +74,6 @@ class RecipeWriter(PageWriter[RequestRecipe]):
 
     def failed(self, request: Request, error: Exception, page_url: str) -> None:
         """Forget the recipe of a request that got no answer."""
-        del request, error
         self._under_way.pop(page_id_of(page_url), None)
 
     async def round_began(self) -> None:
@@ -115,7 +114,9 @@ class Revisits(CrawlPart):
         crawl, spider = self._crawl, self._crawl.crawler.spider
         assert spider is not None  # noqa: S101 - it crawls
         if crawl.parts.override("before_rank"):
-            sites = await crawl.state.patiently(_sites, spider.name)
+            sites = await crawl.state.patiently(
+                lambda state: {*state.rows(pages_with_recipe(state, spider.name))["site"].tolist()}
+            )
             await crawl.parts.wait(Part.before_rank, None, sites)
         choice, known = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
         choice.log(spider)
@@ -125,12 +126,6 @@ class Revisits(CrawlPart):
         crawl.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
             yield request
-
-
-def _sites(state: State, spider_name: str) -> set[int]:
-    """Return the sites of the pages for which a spider has recipes."""
-    rows = state.rows(pages_with_recipe(state, spider_name))
-    return set(np.unique(rows["site"]).tolist())
 
 
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> tuple[Repeats, Demanded]:

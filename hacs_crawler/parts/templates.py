@@ -246,7 +246,6 @@ class Templates(CrawlPart):
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Discard updates by templates and visits of block pages."""
-        del is_asked_to_end
         sites, self._sites, self._marks = self._sites, defaultdict(_Site), 0
         self._asked_of.clear()
         for site in sites.values():

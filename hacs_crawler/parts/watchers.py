@@ -69,7 +69,6 @@ class Watchers(CrawlPart):
 
     def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
         """End the crawl if another spider reads the page by other rules."""
-        del response
         other = None if page is None else self._others.get(page.latest_rules)
         if page is not None and other is not None:
             (spider, watch), config = other, self._crawl.config

@@ -97,11 +97,10 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
         msg = f"policy {policy.name!r} failed: {type(error).__name__}: {error}"
         raise ConfigError(msg) from error
     if score.shape != candidates.p.shape or not np.issubdtype(score.dtype, np.number):
-        msg = (
+        raise ConfigError(
             f"policy {policy.name!r} returned {score.dtype} of shape {score.shape} for "
             f"{len(candidates.p)} pages: must be one number a page"
         )
-        raise ConfigError(msg)
     score = np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
     score = np.minimum(score, OVERDUE / 2)
     if np.isinf(candidates.most_days).all():

@@ -75,7 +75,6 @@ if TYPE_CHECKING:
         predictions as predictions,
         share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
-        time_share as time_share,
     )
     from hacs_crawler.state.page import (
         Counted as Counted,

@@ -94,11 +94,10 @@ class RedisStore(Store):
             waits = self._server.add_waits(pipe, [self._key(pages[0], "pages") for pages in calls])
             answers = self._written(pipe)
         if waits and (replicas := min(answers[-waits:])) < self._server.replicas:
-            msg = (
+            raise StateUnavailableError(
                 f"the state in {self._server.shown} has {replicas} replicas that keep up, of the "
                 f"{self._server.replicas} that HACS_STATE asks for"
             )
-            raise StateUnavailableError(msg)
         return _refused([*by_id], [*chain.from_iterable(answers[: len(calls)])])
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:

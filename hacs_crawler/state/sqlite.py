@@ -247,11 +247,10 @@ class SQLiteStore(Store):
         namespaces = [name.removesuffix(".pages") for name in names]
         for other in namespaces:
             if other.lower() == namespace.lower() and other != namespace:
-                msg = (
+                raise StateError(
                     f"the state in {self._file.path} has the namespace {other}, which SQLite cannot "
                     f"tell from {namespace}: use another HACS_NAMESPACE"
                 )
-                raise StateError(msg)
         if reads_only and namespace not in namespaces:
             has = f"it has {', '.join(namespaces)}" if namespaces else "it is empty"
             msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"

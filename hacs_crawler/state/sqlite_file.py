@@ -90,7 +90,9 @@ class SQLiteFile:
     def writing(self) -> Iterator[None]:
         """Begin a transaction that writes, if the file is still the state that was opened; commit it."""
         with self.naming_errors("write to"), self.transaction():
-            self._check_identity()
+            if _identity_of(self.path) != self._place:
+                refuse_other(str(self.path), "was removed or replaced")
+            check_schema(self._pragma("user_version"), str(self.path))
             yield
 
     @contextmanager
@@ -144,12 +146,6 @@ class SQLiteFile:
             raise StateError(f"{self.path} is another program's database: use another HACS_STATE")
         check_schema(self._pragma("user_version"), str(self.path))
         return tables
-
-    def _check_identity(self) -> None:
-        """Raise StateError if the path no longer leads to the file that was opened."""
-        if _identity_of(self.path) != self._place:
-            refuse_other(str(self.path), "was removed or replaced")
-        check_schema(self._pragma("user_version"), str(self.path))
 
     def _pragma(self, name: str) -> int:
         return int(self.db.execute(f"PRAGMA {name}").fetchone()[0])

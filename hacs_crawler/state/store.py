@@ -213,11 +213,10 @@ SCHEMA: Final = 1
 def check_schema(schema: int, address: str) -> None:
     """Raise StateError if the state at that place is of a newer version."""
     if schema > SCHEMA:
-        msg = (
+        raise StateError(
             f"the state in {address} has schema {schema}, newer than the {SCHEMA} that this version of "
             f"hacs-crawler knows: upgrade hacs-crawler or use another HACS_STATE or HACS_NAMESPACE"
         )
-        raise StateError(msg)
 
 
 def refuse_other(address: str, what: str) -> NoReturn:

@@ -26,10 +26,6 @@ from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
 _HIDDEN: Final = frozenset({"iframe", "noscript", "object", "script", "style", "template"})
 # A reader sees these elements of an inline SVG as a tooltip, or not at all.
 _OF_SVG: Final = "title", "desc"
-# The element that is transformed may be within the SVG; in a feed, titles of items are texts.
-_TOOLTIPS: Final = "|".join(
-    f"{outer}//{name}" for outer in ("svg", "g", "path", "use") for name in _OF_SVG
-)
 _NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))}|svg)(?![\w-])")
 _BLOCKS: Final = (
     "address|article|aside|blockquote|br|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form"
@@ -45,7 +41,8 @@ _VISIBLE: Final = etree.XSLT(
 <xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
   <xsl:output method="text"/>
   <xsl:template match="/"><xsl:apply-templates select="*/node()"/></xsl:template>
-  <xsl:template match="{_TOOLTIPS}|{"|".join(sorted(_HIDDEN))}"/>
+  <xsl:template match="{"|".join(sorted(_HIDDEN))}"/>
+  <xsl:template match="svg//title|svg//desc|g//title|g//desc|path/title|use/title"/>
   <xsl:template match="{_BLOCKS}">{_BREAK}<xsl:apply-templates/>{_BREAK}</xsl:template>
   <xsl:template match="td|th">&#160;<xsl:apply-templates/>&#160;</xsl:template>
 </xsl:stylesheet>""")

@@ -13,8 +13,7 @@ import pytest
 import hacs_crawler as hacs
 from calibration_support import drawn, keep, label
 from cli_support import rows_of
-from hacs_crawler.analysis import times
-from hacs_crawler.analysis.tables import table
+from hacs_crawler.analysis.tables import table, times
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
 from state_support import opened

@@ -77,7 +77,6 @@ class _BrowserHandler(BrowserHandler):
     def download_request(  # type: ignore[override]
         self, request: Request, spider: Spider
     ) -> Deferred[Response]:
-        del spider
         return deferred_from_coro(super().download_request(request))
 
     def close(self) -> Deferred[None]:  # type: ignore[override]

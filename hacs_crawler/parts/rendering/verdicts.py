@@ -34,7 +34,6 @@ class RenderedLinks(Part):
 
     def rules(self, response: Response, rules: Rules, page: object = None) -> Rules:
         """Return the rules for rendered pages if the page is one."""
-        del page
         return dataclasses.replace(rules, rendered=True) if is_rendered(response) else rules
 
 

@@ -217,7 +217,6 @@ class Shards(CrawlPart):
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """End the shard's share of the round."""
-        del is_asked_to_end
         if self._round is None or self._crawl.failure is not None:
             return
         if self._round.shards[self._shard.index].is_open and self._reason in {"", "finished"}:
