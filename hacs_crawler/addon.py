@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.downloads import AdmissionMiddleware, PageMemoryMiddleware
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
@@ -26,6 +27,7 @@ _TRYING = {
     f"scrapy.commands.{name}" for name in ("bench", "check", "fetch", "parse", "shell", "view")
 }
 COMPONENTS = (
+    ("EXTENSIONS", Crawl, -1_000),
     # before HttpErrorMiddleware (50), which hides 304, 404 and 410 from later ones
     ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
     # closest to the engine: sees only the final answer after redirects and retries

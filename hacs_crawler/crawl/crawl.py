@@ -67,6 +67,10 @@ class Crawl:
         except ConfigError as error:
             self._read_settings(BaseSettings())  # defaults: the crawl fails anyway
             self.fail(str(error))
+            if not crawler.settings.frozen:
+                # opening feeds and pipelines might empty the files of the crawl before
+                for name in ("FEEDS", "FEED_URI", "ITEM_PIPELINES"):
+                    crawler.settings.set(name, {}, "cmdline")
         crawler.signals.connect(self._decide_whether_to_close, signals.spider_idle)
         crawler.signals.connect(self.close, signals.spider_closed)
 
@@ -86,6 +90,9 @@ class Crawl:
             crawl = cls(crawler)
             crawler.hacs_crawl = crawl  # type: ignore[attr-defined]
         return crawl
+
+    # As an extension, the first of all, it is made before any feed or pipeline.
+    from_crawler = of
 
     @property
     def waiting_visits(self) -> int:

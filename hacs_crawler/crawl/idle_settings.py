@@ -72,6 +72,9 @@ async def log_unmatched(config: Config, stats: CrawlStats, state: OpenState) -> 
         of_pages = {"HACS_PAGES": pages}
     # later runs do not read the links of unchanged pages
     is_read = is_first_run and config.watch is None
+    if config.watch is None and (by := links.narrowed_by) and stats.linkless and not stats.linked:
+        is_read, names = False, " with ".join(by)
+        logger.warning("%s leaves no link on any page of this run (%d)", names, stats.linkless)
     of_links = {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny} if is_read else {}
     no_page = f"{kind}, or an earlier pattern matches first"
     for patterns, what in ((of_pages, no_page), (of_links, "link")):

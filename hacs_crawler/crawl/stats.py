@@ -71,6 +71,8 @@ class CrawlStats:
     # Pages whose visits of this round wait to be confirmed.
     doubtful: dict[str, None] = field(default_factory=dict)
     taken_back: int = 0  # counted updates of ranked pages
+    linked: int = 0  # visits that showed watched marks
+    linkless: int = 0  # visits with links or other sources of marks, none of which count
     unsent: int = 0  # ranked requests that were waiting when the crawl was stopped
     # Types of the answers that cannot show any watched mark, of pages and of other requests.
     other_answers: Counter[str] = field(default_factory=Counter)
@@ -193,6 +195,10 @@ class CrawlStats:
         lists = [visited for visited in updated if visited.visit.rules == ONLY_REQUESTS.fingerprint]
         own = [visited for visited in updated if visited.visit.rules != ONLY_REQUESTS.fingerprint]
         self.recorded += len(seen)
+        self.linked += sum(bool(visited.visit.marks) for visited in seen)
+        self.linkless += sum(
+            visited.visit.hrefs > 0 and not visited.visit.marks for visited in seen
+        )
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),

@@ -105,6 +105,12 @@ class LinkRules:
         """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
         return _fingerprint_of(self)
 
+    @property
+    def narrowed_by(self) -> list[str]:
+        """The settings that leave links out."""
+        rules = {"": self.scope != "all", "_ALLOW": self.allow, "_DENY": self.deny}
+        return [f"HACS_LINKS{name}" for name, rule in rules.items() if rule]
+
     def select(self, links: Collection[str], page_url: str) -> Collection[str]:
         """Return which of the canonical `links` of the page at `page_url` count."""
         kept = links

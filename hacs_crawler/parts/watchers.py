@@ -95,6 +95,7 @@ class Watchers(CrawlPart):
             if recorded.visit.marks is None
             and recorded.visit.news is News.SEEN
             and not (recorded.visit.digest or recorded.before.visits)
+            and not (recorded.visit.hrefs and self._crawl.config.link_rules.narrowed_by)
         ]
         self._without_links += len(bare)
         self._bare = self._bare or next(iter(bare), "")

@@ -327,6 +327,10 @@ def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first
     items = {"HACS_WATCH": "items", "HACS_NAMESPACE": "items", "HACS_LINKS_DENY": "/ad$"}
     unread = any_spider.run(IDLE, HACS_PAGES="/1", **items)
     assert "WARNING: HACS_LINKS_DENY = '/ad$' has no effect with HACS_WATCH = 'items'" in unread.log
+    for given in ({}, {}, {"HACS_NAMESPACE": "new"}):
+        none = any_spider.run(IDLE, HACS_PAGES="/1", HACS_LINKS_DENY="http", **given)
+        assert "WARNING: HACS_LINKS_DENY leaves no link on any page of this run (1)" in none.log
+        assert "without a link" not in none.log
 
 
 def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(

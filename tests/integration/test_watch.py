@@ -358,6 +358,7 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
     assert len(off.items) == 2
     wrong = any_spider.run(code, status=1, HACS_WATCH="items", HACS_BUDGET=0, **PIPELINE)
     assert "HACS_BUDGET = '0'" in wrong.log
+    assert (wrong.output, failed.output[:1]) == ("", "["), "no feed is opened, and so emptied"
     assert "OnlyChanges needs" not in wrong.log
     bare = any_spider.run(code, status=1, HACS_WATCH="items", ADDONS="{}", **PIPELINE)
     assert "OnlyChanges needs the add-on" in bare.log
