@@ -49,19 +49,16 @@ class NotObserved(_Told):
 
     def is_new(self, thing: Any) -> bool:
         """Return False."""
-        del thing
         return False
 
     is_new_to_site = is_new
 
     def status(self, thing: Any) -> Literal["same"]:
         """Return "same"."""
-        del thing
         return "same"
 
     def before(self, item: Any) -> None:
         """Return None."""
-        del item
 
 
 class Expected(_Told, dict[str, Any]):

@@ -192,7 +192,6 @@ async def test_ranking_does_not_wait_for_ever_for_a_part(
     never: Deferred[None] = Deferred()
 
     async def dawdle(part: Part, urls: Sequence[str]) -> None:
-        del part, urls
         await never.asFuture(asyncio.get_running_loop())
 
     crawl = Crawl(part_with("before_rank", dawdle))

@@ -223,11 +223,8 @@ def test_a_seed_of_a_free_slot_goes_first_where_all_follow_ups_are_for_busy_ones
     assert goes_first(world, "c", waiting=1), "its slot is busy, too"
 
 
-moves = st.tuples(st.booleans(), hosts, priorities)
-
-
 @settings(max_examples=40)
-@given(st.lists(moves, max_size=30), hosts, priorities)
+@given(st.lists(st.tuples(st.booleans(), hosts, priorities), max_size=30), hosts, priorities)
 def test_what_was_given_is_a_multiset_of_slots_and_priorities(
     steps: list[tuple[bool, str, int]], slot: str, priority: int
 ) -> None:

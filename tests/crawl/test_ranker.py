@@ -46,7 +46,6 @@ class Listener(Part):
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Listener:
-        del crawl
         part = cls()
         part.calls = []
         return part
@@ -69,7 +68,6 @@ class Lots(Listener):
         return replace(quota, grant=self.grant)
 
     async def grant(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
-        del is_new
         if self.error is not None:
             raise self.error
         self.calls.append((len(score), is_last))

@@ -57,7 +57,6 @@ def page(name: object, slot: str = "a", **more: Any) -> Request:
 
 class OneSlot(Downloader):
     def get_slot_key(self, request: Request) -> str:
-        del request
         return "one"
 
 

@@ -13,7 +13,6 @@ import pytest
 from hacs_crawler.crawl.seeds import LONGEST_LINE_BYTES, SeedsError, read_seeds, weighted_seeds
 from hacs_crawler.exceptions import HacsError
 
-REPOSITORY = Path(__file__).parents[2]
 Write = Callable[[bytes], str]
 
 
@@ -192,6 +191,6 @@ def test_source_that_cannot_be_opened(tmp_path: Path, name: str) -> None:
 
 
 def test_the_seeds_that_ship_are_well_formed(caplog: pytest.LogCaptureFixture) -> None:
-    seeds = list(read_seeds(str(REPOSITORY / "seeds" / "scholar.txt")))
+    seeds = list(read_seeds(str(Path(__file__).parents[2] / "seeds" / "scholar.txt")))
     assert len(seeds) == len(set(seeds)) >= 15
     assert warnings_of(caplog) == []

@@ -215,7 +215,6 @@ def made(policy: str = "last-obs", share: float = 0.3, **given: Any) -> dict[str
 
 USUAL = [made("hacs", 0.6)]
 MISSED_WEEK = [*range(5), *range(12, DAYS)]
-OTHER_SEEDS = [f"http://other.edu/~b{n}/" for n in range(90)]
 EVERY_PAGE = {"share": 0.6, "budget": len(URLS), "days": range(4)}
 TWO_POLICIES = [made("hacs", 0.6, days=range(10)), made("random", 0.6, days=range(10, 20))]
 
@@ -233,7 +232,7 @@ TWO_POLICIES = [made("hacs", 0.6, days=range(10)), made("random", 0.6, days=rang
         ),
         (
             USUAL,
-            [made(urls=OTHER_SEEDS)],
+            [made(urls=[f"http://other.edu/~b{n}/" for n in range(90)])],
             "480 of 480 visits of last-obs were to pages that hacs do",
         ),
         (TWO_POLICIES, [made(seed=2)], r"own.db was crawled with different .*\(hacs and random\)"),

@@ -97,10 +97,7 @@ def shared_of(page: Page, found: list[Page]) -> float:
     return SHARED_UPDATES * min(most, 1.0)
 
 
-sibling_correlations = st.floats(0, 1)
-
-
-@given(whole_days, sibling_correlations)
+@given(whole_days, st.floats(0, 1))
 def test_every_page_gets_what_the_definitions_say(
     found: list[Page], sibling_correlation: float
 ) -> None:

@@ -51,7 +51,6 @@ class World:
         self.part = aliases.Aliases(crawl)
 
     def record(self, visit: Visit, reason: str) -> None:
-        del reason
         self.recorded.append(visit)
 
     def filtered(self, alias: Alias, *, is_sent: bool = True) -> list[Visit]:

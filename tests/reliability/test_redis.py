@@ -121,7 +121,6 @@ def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
         assert state.store.annotations("x", [1]) == {}
 
 
-NOT_A_WRITE = ["ACL", "SETUSER", "default", "-hset"]
 PASSWORD = [["CONFIG", "SET", "requirepass", "x"], ["CLIENT", "KILL", "TYPE", "normal"]]
 
 
@@ -131,7 +130,7 @@ PASSWORD = [["CONFIG", "SET", "requirepass", "x"], ["CLIENT", "KILL", "TYPE", "n
         ("writing", [["SHUTDOWN", "NOSAVE"]], "Connection refused"),
         ("writing", [["CONFIG", "SET", "maxmemory", "1"]], "used memory > 'maxmemory'"),
         ("writing", [["FLUSHALL"]], "the server came back empty"),
-        ("writing", [NOT_A_WRITE], "can't run this command"),
+        ("writing", [["ACL", "SETUSER", "default", "-hset"]], "can't run this command"),
         ("writing", PASSWORD, "refuses the user or the password in HACS_STATE"),
         ("learning", [["SHUTDOWN", "NOSAVE"]], "could not be learned from as a whole: .* refused"),
         ("learning", [["FLUSHALL"]], "the server came back empty"),

@@ -34,8 +34,6 @@ from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 from report_support import NOW, busy_state, config_of, data_of, empty_state, first_run
 
-IDS = np.arange(100, 106)
-
 
 def rows(**columns: list[float]) -> Rows:
     made = np.zeros(len(next(iter(columns.values()))), ROW)
@@ -58,7 +56,7 @@ def test_an_overview_counts_pages_by_what_was_seen_of_them() -> None:
         last_update=[0, NOW, NOW - DAY, NOW - 3 * DAY, NOW - 31 * DAY, NOW - DAY],
         not_before=[0, 0, NOW + 1, NOW, 0, 0],
     )
-    seen = overview(IDS, made, NOW)
+    seen = overview(np.arange(100, 106), made, NOW)
     assert (seen.known, seen.visited, seen.evident) == (6, 5, 4)
     assert seen.intervals.sum() == 3
     assert seen.remarkable.tolist() == [102, 103, 104, 105]

@@ -37,11 +37,10 @@ def page_of(body: str, *, is_framed: bool = True) -> str:
 
 
 GOOD = page_of(f"<h1>Offers</h1><ul>{''.join(ENTRIES)}</ul>")
-TRUNCATED = GOOD[: GOOD.index("Item 4")]
 ANSWERS = {
     **{f"{name}, bare": page_of(body, is_framed=False) for name, body in BAD.items()},
     **{f"{name}, framed": page_of(body) for name, body in BAD.items()},
-    "truncated": TRUNCATED,
+    "truncated": GOOD[: GOOD.index("Item 4")],
 }
 
 

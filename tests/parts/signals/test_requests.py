@@ -32,7 +32,6 @@ class Index(SignalRequests):
         return [f"{origin}/index.xml"]
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
-        del validators, meta
         self.asked.append(url.removeprefix(f"{HOST}/"))
         files = (
             f"<sitemap><loc>/{day}.xml</loc><lastmod>2026-11-{day:02}</lastmod></sitemap>"
@@ -42,7 +41,6 @@ class Index(SignalRequests):
         return Response(url, body=body.encode())
 
     async def _parsed(self, kind: str, response: Response, at: int) -> Listing | None:
-        del kind
         return read_sitemap(response.body, response.url, at)
 
 

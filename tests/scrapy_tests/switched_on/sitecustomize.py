@@ -9,8 +9,6 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
-DEFAULTS = "scrapy.settings.default_settings"
-
 
 class _Loader(SourceFileLoader):
     def exec_module(self, module: ModuleType) -> None:
@@ -22,7 +20,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != DEFAULTS:
+        if name != "scrapy.settings.default_settings":
             return None
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.origin is not None:

@@ -73,11 +73,10 @@ class DepthLimit(BreadthFirst):
 
 HOSTS = 8
 PAGES = 5
-POLITE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 0.02}
 
 
 class PoliteHostsShuffled(Row):
-    custom_settings = POLITE
+    custom_settings = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 0.02}
 
     async def start(self) -> Any:
         pages = [(f"/{number}", host) for number in range(PAGES) for host in range(1, HOSTS + 1)]
