@@ -199,3 +199,14 @@ def store(new_store: Callable[[], Store]) -> Store:
 @pytest.fixture
 def any_spider(tmp_path: Path, site: Site) -> AnySpider:
     return AnySpider(tmp_path, site)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[bytes], str]:
+    """Write a file, and return its path."""
+
+    def write_file(content: bytes) -> str:
+        (tmp_path / "x.cdx").write_bytes(content)
+        return str(tmp_path / "x.cdx")
+
+    return write_file

@@ -8,6 +8,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.crawl.idle_settings import warn_of_idle
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking import policies
 
@@ -52,70 +53,58 @@ def test_a_value_has_a_default_and_may_be_written_in_several_ways(
     assert attrgetter(field)(config(**given)) == value
 
 
+PAGES_MISSPELLED = "al", "Start", "ALL", "starts"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        ("HACS_STATE", "", "non-empty"),
-        ("HACS_STATE", "mongodb://x", "sqlite:///PATH"),
-        ("HACS_STATE", "sqlite://x", "sqlite:///PATH"),
-        ("HACS_NAMESPACE", "a:b", "letters, digits"),
-        ("HACS_NAMESPACE", "", "letters, digits"),
-        ("HACS_NAMESPACE", '"; DROP', "letters, digits"),
-        *(
-            ("HACS_PAGES", one, f"'{one}': must be start or all, or reg")
-            for one in ("al", "Start", "ALL", "starts")
-        ),
-        ("HACS_POLICY", "best", "hacs, last-obs, random, brute-force"),
-        ("HACS_POLICY", "no.such.module", "no.such.module"),
-        ("HACS_POLICY", "math.pi", "not a function"),
-        ("HACS_POLICY", 3, "dotted path"),
-        ("HACS_BUDGET", True, "whole number"),
-        ("HACS_BUDGET", "1.5", "whole number"),
-        ("HACS_INNER_SCHEDULER", "", "the dotted path of a class, or the class"),
-        ("HACS_REVISIT", "budget", "budget with HACS_BUDGET"),
-        ("HACS_REVISIT", "some", "a whole number of at least 0, or budget, or nothing"),
-        ("HACS_ESTIMATOR", "guess", "bayes"),
-        ("HACS_CONTROLS", 2, "must be"),
-        ("HACS_DISCOVER", 1.5, "must be"),
-        ("HACS_FINDINGS", -1, "must be"),
-        ("HACS_RENDER", "yes", "must be"),
-        ("HACS_SIBLINGS", "maybe", "must be"),
-        ("HACS_STALE_DAYS", 0, "must be"),
-        ("HACS_FADE_DAYS", 0, "above 0"),
-        ("HACS_FADE_DAYS", "nan", "above 0"),
-        ("HACS_ELAPSED_FROM", "birth", "visit, update"),
-        ("HACS_UPDATES", "world", "page, site"),
-        ("HACS_WATCH", "prices", "links, publications, items, text, css:…"),
-        ("HACS_WATCH_IGNORE", "scraped_at", "must be empty unless HACS_WATCH = "),
-        ("HACS_WATCH_KEY", "id", "must be empty unless HACS_WATCH = "),
-        ("HACS_WATCH_FIELDS", [3], "names of fields"),
-        ("HACS_WATCH", "css:", "links, publications, items, text, css:…"),
-        ("HACS_WATCH", "css:p[", "an expression that can be read"),
-        ("HACS_WATCH", "xpath://p[", "an expression that can be read"),
-        ("HACS_WATCH", "jmespath:[", "an expression that can be read"),
-        ("HACS_WATCH", "math.pi", "the dotted path of a function"),
-        ("HACS_THRESHOLD", 1.1, "at most 1"),
-        ("HACS_THRESHOLD", "much", "at most 1"),
-        ("HACS_BUDGET", 0, "at least 1"),
-        ("HACS_BUDGET", 1.5, "whole number"),
-        ("HACS_LINKS", "some", "all, same-site"),
-        ("HACS_LINKS_ALLOW", ["("], "regular expressions"),
-        ("HACS_LINKS_DENY", [3], "regular expressions"),
-        ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True or False, or auto"),
-        ("HACS_SIGNALS", -1, "a whole number of at least 0"),
-        ("HACS_FLUSH_VISITS", "", "whole number"),
-        ("HACS_INSTANT", 5, "the file that `hacs interest seeds` wrote"),
-        (
-            "HACS_INSTANT",
-            {"list": "x", "hour": 1},
-            "with the keys list, minutes, update_value (Obj",
-        ),
-        ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
-        ("HACS_SHARD", "16/16", "HACS_SHARD = '16/16': must be INDEX/COUNT with "),
-        ("HACS_METRICS", "localhost", "HOST:PORT"),
-        ("HACS_METRICS", "localhost:99999", "HOST:PORT"),
-        ("HACS_CLOCK", "math.pi", "returns seconds"),
-        ("HACS_CLOCK", "time.localtime", "returns seconds"),
+        (f"HACS_{name}", value, allowed)
+        for names, values, allowed in (
+            ("STATE", [""], "non-empty"),
+            ("STATE", ["mongodb://x", "sqlite://x"], "sqlite:///PATH"),
+            ("NAMESPACE", ["a:b", "", '"; DROP'], "letters, digits"),
+            *(("PAGES", [p], f"'{p}': must be start or all, or reg") for p in PAGES_MISSPELLED),
+            ("POLICY", ["best"], "hacs, last-obs, random, brute-force"),
+            ("POLICY", ["no.such.module"], "no.such.module"),
+            ("POLICY", ["math.pi"], "not a function"),
+            ("POLICY", [3], "dotted path"),
+            ("BUDGET", [True, "1.5", 1.5], "whole number"),
+            ("BUDGET", [0], "at least 1"),
+            ("INNER_SCHEDULER", [""], "the dotted path of a class, or the class"),
+            ("REVISIT", ["budget"], "budget with HACS_BUDGET"),
+            ("REVISIT", ["some"], "a whole number of at least 0, or budget, or nothing"),
+            ("ESTIMATOR", ["guess"], "bayes"),
+            ("CONTROLS DISCOVER", [2, 1.5], "must be"),
+            ("FINDINGS SIGNALS", [-1], "a whole number of at least 0"),
+            ("RENDER", ["yes"], "must be"),
+            ("SIBLINGS", ["maybe"], "must be"),
+            ("STALE_DAYS FADE_DAYS", [0, "nan"], "above 0"),
+            ("ELAPSED_FROM", ["birth"], "visit, update"),
+            ("UPDATES", ["world"], "page, site"),
+            ("WATCH", ["prices", "css:"], "links, publications, items, text, css:…"),
+            ("WATCH", ["css:p[", "xpath://p[", "jmespath:["], "an expression that can be read"),
+            ("WATCH", ["math.pi"], "the dotted path of a function"),
+            ("WATCH_IGNORE WATCH_KEY", ["id", "seen"], "must be empty unless HACS_WATCH = "),
+            ("WATCH_FIELDS", [[3]], "names of fields"),
+            ("THRESHOLD", [1.1, "much"], "at most 1"),
+            ("LINKS", ["some"], "all, same-site"),
+            ("LINKS_ALLOW LINKS_DENY", [["("], [3]], "regular expressions"),
+            ("CONDITIONAL_REQUESTS", ["perhaps"], "True or False, or auto"),
+            ("FLUSH_VISITS", [""], "whole number"),
+            ("INSTANT", [5], "the file that `hacs interest seeds` wrote"),
+            (
+                "INSTANT",
+                [{"list": "x", "hour": 1}],
+                "with the keys list, minutes, update_value (Obj",
+            ),
+            ("SHARD", ["16/16"], "HACS_SHARD = '16/16': must be INDEX/COUNT with "),
+            ("METRICS", ["localhost", "localhost:99999"], "HOST:PORT"),
+            ("CLOCK", ["no.such.clock"], "no.such.clock"),
+            ("CLOCK", ["math.pi", "time.localtime"], "returns seconds"),
+        )
+        for name in names.split()
+        for value in values
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(
@@ -249,3 +238,44 @@ def test_ones_own_policy_is_taken_by_its_path() -> None:
     assert found.score is policies.last_obs
     assert found.name == "hacs_crawler.ranking.policies.last_obs"
     assert found.grows_with_time
+
+
+BUDGET = "no effect without HACS_BUDGET"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", ""),
+        ("CONTROLS=0", ""),
+        ("CONTROLS=.1", f"HACS_CONTROLS = '.1' has {BUDGET}"),
+        ("CONTROLS=.1 BUDGET=9", ""),
+        ("CONTROLS=.1 BUDGET=9 WATCH=items", "HACS_WATCH = 'items'"),
+        ("CONTROLS=.1 ESTIMATOR=mle", f"{BUDGET} and with HACS_ESTIMATOR = 'mle'"),
+        ("DISCOVER=.1 PAGES=all", BUDGET),
+        ("DISCOVER=.1 BUDGET=9", "with HACS_PAGES = 'start' and without HACS_REVISIT"),
+        ("DISCOVER=.1 BUDGET=9 REVISIT=5", ""),
+        *(
+            (f"{given} BUDGET=9 POLICY={name}", f"HACS_POLICY = '{name}'" * (name in idle.split()))
+            for given, idle in (
+                ("STALE_DAYS=9", "last-obs random brute-force balanced interest"),
+                ('WEIGHTS={"a":3}', "last-obs random brute-force"),
+                ("CONTROLS=.1", "last-obs random brute-force"),
+                ("THRESHOLD=.5", "brute-force"),
+            )
+            for name in (*policies.POLICIES, "math.fsum")
+        ),
+        ("FADE_DAYS=9 ESTIMATOR=bayes", ""),
+        ("FADE_DAYS=9 ESTIMATOR=cho", "HACS_ESTIMATOR = 'cho'"),
+        ("SIBLINGS=1 ELAPSED_FROM=update", "HACS_ELAPSED_FROM = 'update'"),
+        ("LINKS_DENY=a WATCH=publications", ""),
+        *((f"LINKS{of} WATCH=css:p", "'css:p'") for of in ("=same-site", "_ALLOW=a", "_DENY=a")),
+    ],
+)
+def test_a_setting_without_effect_is_named_with_the_reason(
+    given: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(dict(f"HACS_{pair}".split("=") for pair in given.split()))
+    warn_of_idle(settings, Config.from_settings(settings))
+    assert len(caplog.messages) == bool(said)
+    assert said in "".join(caplog.messages)

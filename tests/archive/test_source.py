@@ -14,16 +14,6 @@ Write = Callable[[bytes], str]
 LINES = [b"%d %d\n" % (number, number * 7919) for number in range(50_000)]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write_file(content: bytes) -> str:
-        path = tmp_path / "x.cdx"
-        path.write_bytes(content)
-        return str(path)
-
-    return write_file
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_lines_packed_or_not_whatever_the_name(
     write: Write, pack: Callable[[bytes], bytes]

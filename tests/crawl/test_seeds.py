@@ -16,16 +16,6 @@ from hacs_crawler.exceptions import HacsError
 Write = Callable[[bytes], str]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write_file(content: bytes) -> str:
-        path = tmp_path / "seeds.txt"
-        path.write_bytes(content)
-        return str(path)
-
-    return write_file
-
-
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 

@@ -12,23 +12,24 @@ from hacs_crawler.links.keys import fingerprints_of, page_key
 
 TOKEN = "0123456789abcdef0123456789ABCDEF"
 
+SPELLINGS = f"""
+https://h.edu/x http://www.h.edu/x http://www2.h.edu/x http://H.EDU/x http://h.edu./x
+http://h.edu:80/x http://h.edu:443/x https://h.edu:443/x http://h.edu:/x http://ada:secret@h.edu/x
+http://h.edu/x/ http://h.edu/a/./../x http://h.edu/x#top http://h.edu/x?
+http://h.edu/x?utm_source=a&utm_campaign=b http://h.edu/x?fbclid=IwAR0Gu1mF2
+http://h.edu/x?mc_cid=d1d5f0b2a1&mc_eid=1a2b3c4d5e http://h.edu/x?_hsenc=p2ANqtz&hsCtaTracking=1
+http://h.edu/x?PHPSESSID={TOKEN} http://h.edu/x?sid={TOKEN} http://h.edu/x?sessionid={TOKEN}
+http://h.edu/x?XTCsid={TOKEN} http://h.edu/x?__RequestVerificationToken=a&_xsrf=b&CSRF-Token=c
+http://h.edu/x?form_key=a&nocache=1&random=2&xsrf_token=b http://h.edu/x?CFID=12&CFTOKEN=34
+http://h.edu/x?%75tm_source=a http://h.edu/x;jsessionid={TOKEN}.node1
+http://h.edu/x?ASPSESSIONIDQQTTABCD=KLMNOPQRSTUVWXYZABCDEFGH
+"""
 SAME = [
-    ("http://h.edu/x", "https://h.edu/x"),
-    ("http://h.edu/x", "http://www.h.edu/x"),
-    ("http://h.edu/x", "http://www2.h.edu/x"),
-    ("http://h.edu/x", "http://H.EDU/x"),
-    ("http://h.edu/x", "http://h.edu./x"),
-    ("http://h.edu/x", "http://h.edu:80/x"),
-    ("http://h.edu/x", "http://h.edu:443/x"),
-    ("http://h.edu/x", "https://h.edu:443/x"),
-    ("http://h.edu/x", "http://h.edu:/x"),
-    ("http://h.edu/x", "http://ada:secret@h.edu/x"),
+    *(("http://h.edu/x", url) for url in SPELLINGS.split()),
     ("http://bücher.example/", "http://xn--bcher-kva.example/"),
     ("http://[2001:DB8::1]:80/x", "https://[2001:db8::1]/x"),
     ("http://h.edu", "http://h.edu/"),
-    ("http://h.edu/x", "http://h.edu/x/"),
     ("http://h.edu/x/y", "http://h.edu//x///y"),
-    ("http://h.edu/x", "http://h.edu/a/./../x"),
     ("http://h.edu/", "http://h.edu/index.html"),
     ("http://h.edu/x/", "http://h.edu/x/index.htm"),
     ("http://h.edu/x/", "http://h.edu/x/index.php"),
@@ -38,33 +39,23 @@ SAME = [
     ("http://h.edu/~ada", "http://h.edu/%7Eada"),
     ("http://h.edu/ü", "http://h.edu/%c3%bc"),
     ("http://h.edu/a b", "http://h.edu/a%20b"),
-    ("http://h.edu/x", "http://h.edu/x#top"),
-    ("http://h.edu/x", "http://h.edu/x?"),
     ("http://h.edu/x?q=a+b", "http://h.edu/x?q=a%20b"),
     ("http://h.edu/x?q", "http://h.edu/x?q="),
     ("http://h.edu/x?a=1&b=2", "http://h.edu/x?b=2&&a=1"),
-    ("http://h.edu/x", "http://h.edu/x?utm_source=a&utm_campaign=b"),
-    ("http://h.edu/x", "http://h.edu/x?fbclid=IwAR0Gu1mF2"),
     ("http://h.edu/x?id=1", "http://h.edu/x?gclid=Cj0KCQ&id=1&gad_source=1"),
-    ("http://h.edu/x", "http://h.edu/x?mc_cid=d1d5f0b2a1&mc_eid=1a2b3c4d5e"),
-    ("http://h.edu/x", "http://h.edu/x?_hsenc=p2ANqtz&hsCtaTracking=1"),
-    ("http://h.edu/x", f"http://h.edu/x?PHPSESSID={TOKEN}"),
-    ("http://h.edu/x", f"http://h.edu/x?sid={TOKEN}"),
-    ("http://h.edu/x", f"http://h.edu/x?sessionid={TOKEN}"),
-    ("http://h.edu/x", f"http://h.edu/x?XTCsid={TOKEN}"),
-    ("http://h.edu/x", "http://h.edu/x?__RequestVerificationToken=a&_xsrf=b&CSRF-Token=c"),
-    ("http://h.edu/x", "http://h.edu/x?form_key=a&nocache=1&random=2&xsrf_token=b"),
-    ("http://h.edu/x", "http://h.edu/x?CFID=12&CFTOKEN=34"),
-    ("http://h.edu/x", "http://h.edu/x?%75tm_source=a"),
     ("http://h.edu/x?a=2&b=1", f"http://h.edu/x?b=1&sid={TOKEN}&a=2"),
-    ("http://h.edu/x", f"http://h.edu/x;jsessionid={TOKEN}.node1"),
     ("http://h.edu/x?a=1", f"http://h.edu/x;jsessionid={TOKEN}?a=1"),
-    ("http://h.edu/x", "http://h.edu/x?ASPSESSIONIDQQTTABCD=KLMNOPQRSTUVWXYZABCDEFGH"),
     ("http://h.edu/x.aspx", "http://h.edu/(S(abcdefghijklmnopqrstuvwx))/x.aspx"),
     ("http://h.edu/x.aspx", "http://h.edu/(X(1)S(abcdefghijklmnopqrstuvwx))/x.aspx"),
     ("http://h.edu/x.aspx", "http://h.edu/(abcdefghijklmnopqrstuvwx)/x.aspx"),
 ]
+OTHERS = """
+http://h.edu:8080/x http://other.edu/x http://wwwx.h.edu/x http://h.edu/x.html
+http://h.edu/x;version=2 http://h.edu/x?id=1 http://h.edu/x?sessionid=7 http://h.edu/x?cfids=1
+http://h.edu/x?my_utm_x=1
+"""
 DIFFERENT = [
+    *(("http://h.edu/x", url) for url in OTHERS.split()),
     ("http://h.edu/~Smith/", "http://h.edu/~smith/"),
     ("http://h.edu/A.html", "http://h.edu/a.html"),
     ("http://h.edu/a%2Fb", "http://h.edu/a/b"),
@@ -72,21 +63,12 @@ DIFFERENT = [
     ("http://h.edu/p?user=Smith", "http://h.edu/p?user=smith"),
     ("http://h.edu/p?user=a%2Bb", "http://h.edu/p?user=a+b"),
     ("http://h.edu/a+b", "http://h.edu/a%20b"),
-    ("http://h.edu/x", "http://h.edu:8080/x"),
-    ("http://h.edu/x", "http://other.edu/x"),
-    ("http://h.edu/x", "http://wwwx.h.edu/x"),
     ("http://www.edu/", "http://edu/"),
-    ("http://h.edu/x", "http://h.edu/x.html"),
     ("http://h.edu/x/", "http://h.edu/x/home.html"),
     ("http://h.edu/x/", "http://h.edu/x/index.de.html"),
     ("http://h.edu/x/", "http://h.edu/x/myindex.html"),
     ("http://h.edu/index.php", "http://h.edu/index.php/about"),
-    ("http://h.edu/x", "http://h.edu/x;version=2"),
-    ("http://h.edu/x", "http://h.edu/x?id=1"),
     ("http://h.edu/x?sid=12", "http://h.edu/x?sid=13"),
-    ("http://h.edu/x", "http://h.edu/x?sessionid=7"),
-    ("http://h.edu/x", "http://h.edu/x?cfids=1"),
-    ("http://h.edu/x", "http://h.edu/x?my_utm_x=1"),
     ("http://h.edu/x?ref=a", "http://h.edu/x?ref=b"),
     ("http://h.edu/x?source=a", "http://h.edu/x?source=b"),
     ("http://h.edu/x?a=1", "http://h.edu/x?a=1&a=1"),

@@ -47,11 +47,8 @@ def test_host_and_path_are_those_that_urlsplit_finds(url: str) -> None:
 @pytest.mark.parametrize(
     "home",
     [
-        "http://foo.edu/~ada/",
-        "http://foo.edu/%7Eada/",
-        "http://foo.edu:80/~ada/",
-        "http://foo.edu./~ada/",
-        "http://FOO.edu/~ada",
+        *("http://foo.edu/~ada/", "http://foo.edu/%7Eada/", "http://foo.edu:80/~ada/"),
+        *("http://foo.edu./~ada/", "http://FOO.edu/~ada"),
         "http://ada:secret@foo.edu/x/../~ada/index.html",
     ],
 )

@@ -70,29 +70,19 @@ def test_no_command_shows_the_password_of_the_state(
         assert not path.is_file() or SECRET.encode() not in path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "redis://:s3cr3t/x@127.0.0.1:1/0",
-        "redis://:s3cr3t?x@127.0.0.1:1/0",
-        "redis://:s3cr3t#x@127.0.0.1:1/0",
-        "redis://:x?s3cr3t@127.0.0.1:1/0",
-        "redis://:x#s3cr3t@127.0.0.1:1/0",
-        "redis://carla:s3cr3t@127.0.0.1:port/0",
-        "redis://[::1:s3cr3t@x/0",
-        "redis+cluster://carla:s3cr3t@127.0.0.1:port",
-        "redis+cluster://carla:s3cr3t@127.0.0.1:1",
-        "redis://carla:s3cr3t@127.0.0.1:1/0",
-        "redis://127.0.0.1:1/0?password=s3cr3t",
-        "redis://127.0.0.1:1/0?password=a@s3cr3t",
-        "redis://127.0.0.1:1/0?socket_timeout=s3cr3t",
-        "redis://:s3cr3t@127.0.0.1:1/0?replicas=two",
-        "unix://carla:s3cr3t@/no/such.sock",
-        "redis:carla:s3cr3t@127.0.0.1",
-        "carla:s3cr3t@127.0.0.1",
-        "mysql://carla:s3cr3t@127.0.0.1",
-    ],
-)
+ADDRESSES = """
+redis://:s3cr3t/x@127.0.0.1:1/0 redis://:s3cr3t?x@127.0.0.1:1/0 redis://:s3cr3t#x@127.0.0.1:1/0
+redis://:x?s3cr3t@127.0.0.1:1/0 redis://:x#s3cr3t@127.0.0.1:1/0
+redis://carla:s3cr3t@127.0.0.1:port/0 redis://[::1:s3cr3t@x/0
+redis+cluster://carla:s3cr3t@127.0.0.1:port redis+cluster://carla:s3cr3t@127.0.0.1:1
+redis://carla:s3cr3t@127.0.0.1:1/0 redis://127.0.0.1:1/0?password=s3cr3t
+redis://127.0.0.1:1/0?password=a@s3cr3t redis://127.0.0.1:1/0?socket_timeout=s3cr3t
+redis://:s3cr3t@127.0.0.1:1/0?replicas=two unix://carla:s3cr3t@/no/such.sock
+redis:carla:s3cr3t@127.0.0.1 carla:s3cr3t@127.0.0.1 mysql://carla:s3cr3t@127.0.0.1
+"""
+
+
+@pytest.mark.parametrize("url", ADDRESSES.split())
 def test_no_error_about_an_address_shows_what_may_be_a_password(url: str) -> None:
     with pytest.raises(HacsError) as caught:
         open_store(url, "hacs", Path())

@@ -30,13 +30,8 @@ def kill_at(moment: str, folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "moment"),
     [
-        ("sqlite", "opening"),
-        ("redis", "ranking"),
-        ("sqlite", "downloading"),
-        ("sqlite", "writing"),
-        ("redis", "writing"),
-        ("redis", "acknowledging"),
-        ("sqlite", "closing"),
+        *(("sqlite", moment) for moment in ("opening", "downloading", "writing", "closing")),
+        *(("redis", moment) for moment in ("ranking", "writing", "acknowledging")),
     ],
 )
 def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the_rest(

@@ -147,15 +147,11 @@ def test_a_state_is_read_with_its_own_updates_as_the_truth() -> None:
     assert levels["website"].capture_days.tolist() == [10, 15, 20, 30, 35]
 
 
-URLS = [
-    "http://a.edu/~ada/cv.html",
-    "http://a.edu/~ada/",
-    "http://a.edu/~ada/papers/x",
-    "https://a.edu/~adam/",
-    "http://b.edu/people/j.smith/",
-    "http://b.edu/people/j.smith/talks.html",
-    "http://b.edu/other.html",
-]
+IN_ORDER = """
+http://a.edu/~ada/cv.html http://a.edu/~ada/ http://a.edu/~ada/papers/x https://a.edu/~adam/
+http://b.edu/people/j.smith/ http://b.edu/people/j.smith/talks.html http://b.edu/other.html
+"""
+URLS = IN_ORDER.split()
 NESTED = ["http://a.edu/", "http://a.edu/~ada/", "http://a.edu/~ada/cv.html", "http://a.edu/x.html"]
 SEEDS = ["http://A.edu/~ada", "http://b.edu/people/j.smith/", "http://unknown.edu/"]
 
