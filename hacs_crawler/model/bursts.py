@@ -35,7 +35,6 @@ from hacs_crawler.model.grid import (
     fit_shares,
     log_likelihood,
     log_prior,
-    log_sum,
     normalised,
 )
 from hacs_crawler.model.survival import TIMES
@@ -109,10 +108,6 @@ class _Types(NamedTuple):
     log_rates: FloatArray
     counts: FloatArray
 
-    def gain(self, shares: FloatArray) -> FloatArray:
-        """Return the log of the faded Bayes factor of the types."""
-        return log_sum(self.logs + np.log(shares)) - self.log_rates
-
 
 def with_bursts(
     survival: FloatArray,
@@ -143,9 +138,9 @@ def _with_types(
     survival: FloatArray, gaps: Gaps, churn: FloatArray, prior: LogNormalPrior, bursts: Bursts
 ) -> FloatArray:
     types = _types_of(gaps, churn, prior)
-    odds = types.gain(np.array(bursts.shares)) + _GAIN_VISITS * bursts.gain
+    shares, logs = normalised(types.logs + np.log(bursts.shares))
+    odds = logs - types.log_rates + _GAIN_VISITS * bursts.gain
     trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)))
-    shares = normalised(types.logs + np.log(bursts.shares))
     of_types = shares @ _SURVIVAL_IF_QUIET + (shares * types.busy) @ _MORE_IF_BUSY
     return np.asarray(survival + trust[:, None] * (of_types - survival))
 
@@ -166,7 +161,8 @@ def fit_bursts(
     types = _Types(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     shares = fit_shares(types.logs, np.array(DEFAULT_BURSTS.shares), _PRIOR_PAGES)
     weight = np.exp((last_visit_days - last_visit_days.max()) / fade_days)
-    gain = weight @ types.gain(shares) + _PRIOR_VISITS * DEFAULT_BURSTS.gain
+    gains = normalised(types.logs + np.log(shares))[1] - types.log_rates
+    gain = weight @ gains + _PRIOR_VISITS * DEFAULT_BURSTS.gain
     return Bursts(tuple(shares.tolist()), float(gain / (weight @ types.counts + _PRIOR_VISITS)))
 
 
@@ -175,7 +171,7 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
     left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
     weight: FloatArray = np.power(_FADE, left)
     of_rates = log_likelihood(gaps, weight, churn if churn.any() else None)
-    log_rates = log_sum(of_rates + log_prior(prior))
+    log_rates = normalised(of_rates + log_prior(prior))[1]
 
     page = page_of_value(gaps.offsets)
     step = np.arange(len(page)) - gaps.offsets[page]
@@ -220,11 +216,12 @@ def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArr
     np.subtract(even, u1, out=u1)
     np.multiply(odd, _TO_QUIET - _TO_BUSY - 2 * _HALF, out=t1)
     np.multiply(odd, _TO_BUSY, out=u0)
-    unmixed = np.exp(-_MIXING[:, None] * days)[_MIXING_OF.ravel()]
-    np.subtract(1.0, t0, out=t0, where=updated)
-    np.negative(t1, out=t1, where=updated)
-    np.subtract((1.0 - unmixed) * _STATIONARY_BUSY, u0, out=u0, where=updated)
-    np.subtract(unmixed, u1, out=u1, where=updated)
+    if updated.any():
+        unmixed = np.exp(-_MIXING[:, None] * days)[_MIXING_OF.ravel()]
+        np.subtract(1.0, t0, out=t0, where=updated)
+        np.negative(t1, out=t1, where=updated)
+        np.subtract((1.0 - unmixed) * _STATIONARY_BUSY, u0, out=u0, where=updated)
+        np.subtract(unmixed, u1, out=u1, where=updated)
     return steps
 
 

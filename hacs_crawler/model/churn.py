@@ -94,6 +94,8 @@ def churn_of(
         lifetimes = np.zeros(len(gaps.days), np.uint8)
     churn, churning, rates = np.zeros(len(gaps)), np.zeros(len(gaps)), rates.copy()
     is_suspicious = _suspicious(gaps, lifetimes, rates @ RATES, prior)
+    if not is_suspicious.any():
+        return Churn(rates, churn, churning)
     pages, mine = np.flatnonzero(is_suspicious), lifetimes[np.repeat(is_suspicious, gaps.counts)]
     for some, cut, few in gaps.of(is_suspicious).in_blocks(_BLOCK):
         mass = _posterior(few, mine[cut], prior, churning_pages)
@@ -121,6 +123,10 @@ def _suspicious(
 ) -> BoolArray:
     """Return which pages may churn."""
     updates = sum_by_page(gaps.weight * gaps.updated, gaps.offsets)
+    fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
+    may_be = (updates > _UPDATES) | (fleeting > _FLEETING)
+    if not may_be.any():
+        return np.asarray(may_be)
     is_fast = np.log(rate) > prior.log_median + SUSPICIOUS_RATE * prior.log_sd
     each = np.repeat(rate, gaps.counts) * gaps.days
     odds = 1.0 / np.expm1(np.clip(each, 1e-12, 700.0))
@@ -128,7 +134,6 @@ def _suspicious(
     variance = sum_by_page(gaps.weight * odds, gaps.offsets)
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
-    fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
     # if all new links stayed until the next visit, the latest visit's are taken for lasting, too
     is_kept = sum_by_page(1.0 * (lifetimes != LinkLifetime.LASTING), gaps.offsets) == 0
     is_lasting = is_kept | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -85,24 +86,20 @@ def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = No
     return logs
 
 
+@lru_cache(maxsize=4)
 def log_prior(prior: LogNormalPrior) -> FloatArray:
     """Return the logarithms of the prior weights of the rates, which add up to 1."""
     logs: FloatArray = -0.5 * ((LOG_RATES - prior.log_median) / prior.log_sd) ** 2
-    return logs - log_sum(logs[np.newaxis])
+    return logs - normalised(logs[np.newaxis])[1]
 
 
-def log_sum(logs: FloatArray) -> FloatArray:
-    """Return the logarithm of the sum of e^logs of each row."""
-    most = logs.max(axis=1)
-    total: FloatArray = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
-    return total
-
-
-def normalised(logs: FloatArray) -> FloatArray:
-    """Return e^logs, scaled so that each row adds up to 1."""
-    weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
+def normalised(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return e^logs, scaled so that each row adds up to 1, and the logarithm of each sum."""
+    most = logs.max(axis=1, keepdims=True)
+    weights = np.exp(logs - most)
+    total = weights.sum(axis=1, keepdims=True)
+    weights /= total
+    return weights, (most + np.log(total))[:, 0]
 
 
 def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
@@ -114,7 +111,7 @@ def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
     """
     weights = np.empty((len(gaps), len(RATES)))
     for pages, _, some in gaps.in_blocks(BLOCK):
-        weights[pages] = normalised(log_likelihood(some, some.weight) + log_prior(prior))
+        weights[pages], _ = normalised(log_likelihood(some, some.weight) + log_prior(prior))
     return weights
 
 
@@ -128,8 +125,8 @@ def fit_shares(
     shares = usual
     for _ in range(most_steps):
         before = shares
-        expected = normalised(logs + np.log(np.maximum(shares, _TINY))).sum(axis=0)
-        shares = (expected + members * usual) / (len(logs) + members)
+        expected, _ = normalised(logs + np.log(np.maximum(shares, _TINY)))
+        shares = (expected.sum(axis=0) + members * usual) / (len(logs) + members)
         if np.abs(shares - before).max() < _SAME_SHARE:
             break
     return shares

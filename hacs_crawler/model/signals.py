@@ -26,7 +26,7 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.model.grid import fit_shares, log_sum, normalised
+from hacs_crawler.model.grid import fit_shares, normalised
 from hacs_crawler.model.survival import Rates
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
@@ -134,7 +134,7 @@ def open_log_likelihood(records: SignalRecords, rates: Rates) -> FloatArray:
 
 def posterior(log_likelihood: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the probabilities of all points, from log-likelihoods of shape (n_sites, `POINTS`)."""
-    return normalised(log_likelihood + np.log(np.maximum(prior, _TINY)))
+    return normalised(log_likelihood + np.log(np.maximum(prior, _TINY)))[0]
 
 
 def fit_prior_of_signals(
@@ -190,7 +190,7 @@ def log_quiet_factor(
         own -= np.multiply.outer(some.quiet_days, false)
         delay = np.maximum(beliefs.delay_days[site[part]], _TINY)[:, None]
         quiet, all_ = _logs(some, mine, (recall[None], false[None], delay), left[part, None])
-        logs[part] = log_sum(own + quiet) - log_sum(own + all_)
+        logs[part] = normalised(own + quiet)[1] - normalised(own + all_)[1]
     return logs
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 from typing import Final
 
 import numpy as np
@@ -143,44 +143,63 @@ def fitted(
     ln b alone for pages whose rate grows, which have a = 2b.
     """
     # the rate grows if S(2x) is below S(x)^2; compared at an x with S(x) of about 0.7
-    at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
+    at = np.clip((survival >= 0.7).sum(axis=1) - 1, 0, len(TIMES) - 3)
     pages = np.arange(len(survival))
     first, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]
-    rate = -np.log(first) / TIMES[at]
     grows = two < first * first * (1 - 1e-6)
+    some_grow = bool(grows.any())  # few pages do
     share = np.where(grows, -0.5, 0.5)
-    fast, slow = np.where(grows, 2.2, 2.0) * rate, np.where(grows, 1.1, 0.5) * rate
-    least, most = np.where(grows, -1.0, 0.0), np.where(grows, 0.0, 1.0)
+    least, most = -1.0 * grows, 1.0 - grows
+    rates = np.where(grows, [[2.2], [1.1]], [[2.0], [0.5]]) * (-np.log(first) / TIMES[at])
+    fast, slow = rates
 
-    survival, days = survival[:, _ORDER].T.copy(), TIMES[_ORDER, np.newaxis]
+    # whole arrays of each value: numpy takes twice as long to repeat one at every use
+    survival, days = survival.T.take(_ORDER, axis=0), TIMES[_ORDER, None].repeat(len(pages), axis=1)
     weight = np.full_like(survival, _WEIGHTS[2])
     weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
     begins, ends = np.multiply.outer(_WINDOW, mean_gap_days)
     weight[(begins <= days) & (ends >= days)] = _WEIGHTS[0]
-    weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
-    decays = np.empty((5, len(days) // 5, 2 * len(pages)))
-    of_fast, of_slow = np.split(decays.reshape(len(days), -1), 2, axis=1)
-    by_share, by_fast, by_slow, rest = slopes = np.empty((4, *survival.shape))
+    weight = np.sqrt(weight / (_LEAST_VARIANCE + survival * (1.0 - survival)))
+    survival *= weight
+    decays = np.empty((len(TIMES), *rates.shape))
+    of_fast, of_slow = decays[:, 0], decays[:, 1]
+    groups = [*decays.reshape(5, 8, rates.size)]
+    by_share, by_fast, by_slow, rest, product = np.empty((5, *days.shape))
+    pairs = [*combinations_with_replacement((by_share, by_fast, by_slow, rest), 2)][:-1]
+    first_days, ones = -TIMES[_ORDER[:8], None], np.ones(len(TIMES))
     for _ in range(_STEPS):
-        np.exp(np.concatenate((fast, slow)) * -days[: len(days) // 5], out=decays[0])
-        for before, twice in pairwise(decays):
+        np.exp(rates.ravel() * first_days, out=groups[0])
+        for before, twice in pairwise(groups):
             np.square(before, out=twice)
-        np.subtract(of_fast, of_slow, out=by_share)
-        np.multiply(of_fast, np.multiply(-share * fast, days, out=by_fast), out=by_fast)
-        np.multiply(of_slow, np.multiply((share - 1.0) * slow, days, out=by_slow), out=by_slow)
-        np.subtract(survival, of_slow, out=rest)
+        np.multiply(of_fast, weight, out=by_fast)
+        np.multiply(of_slow, weight, out=by_slow)
+        np.subtract(by_fast, by_slow, out=by_share)
+        np.subtract(survival, by_slow, out=rest)
         rest -= share * by_share
-        if grows.any():  # few pages do
+        by_fast *= days
+        by_fast *= -share * fast
+        by_slow *= days
+        by_slow *= (share - 1.0) * slow
+        if some_grow:
             by_slow[:, grows] += by_fast[:, grows]
             by_fast[:, grows] = 0.0
-        equations = np.einsum("itn,jtn->nij", weight * slopes[:3], slopes)
-        diagonal = np.einsum("nii->ni", equations[:, :, :3])
-        diagonal[:] = diagonal * (1 + _DAMPING) + _LEAST
-        step = np.linalg.solve(equations[:, :, :3], equations[:, :, 3:])[:, :, 0].T
-        step = np.maximum(np.minimum(step, 1.0), -1.0)
+        step = _solved([ones.dot(np.multiply(*pair, out=product)) for pair in pairs])
         share = np.maximum(np.minimum(share + step[0], most), least)
-        slow = slow * np.exp(step[2])
-        fast = np.where(grows, 2.0 * slow, fast * np.exp(step[1]))
-    is_swapped = fast < slow
-    share = np.where(is_swapped, 1.0 - share, share)
+        rates *= np.exp(step[1:])
+        if some_grow:
+            fast[grows] = 2.0 * slow[grows]
+    share = np.where(fast < slow, 1.0 - share, share)
     return share, np.maximum(fast, slow), np.minimum(fast, slow)
+
+
+def _solved(sums: list[FloatArray]) -> FloatArray:
+    """Solve the normal equations for the steps, of all pages together: LAPACK takes each by itself."""
+    a, ab, ac, ra, b, bc, rb, c, rc = sums
+    a, b, c = (one * (1.0 + _DAMPING) + _LEAST for one in (a, b, c))
+    u, v, w = ab / a, ac / a, ra / a
+    b, bc, rb = b - ab * u, bc - ab * v, rb - ab * w
+    c, rc = c - ac * v, rc - ac * w
+    s = bc / b
+    z = (rc - rb * s) / (c - bc * s)
+    y = rb / b - s * z
+    return np.maximum(np.minimum(np.array((w - u * y - v * z, y, z)), 1.0), -1.0)

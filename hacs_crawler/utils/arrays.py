@@ -30,7 +30,7 @@ def sum_by_page(values: FloatArray, offsets: IndexArray) -> FloatArray:
     starts, ends = offsets[:-1], offsets[1:]
     filled = ends > starts
     if filled.all() and filled.size:
-        return np.add.reduceat(values, starts, axis=0)
+        return values if len(values) == len(starts) else np.add.reduceat(values, starts, axis=0)
     out = np.zeros((starts.size, *values.shape[1:]))
     if filled.any():
         out[filled] = np.add.reduceat(values, starts[filled], axis=0)
