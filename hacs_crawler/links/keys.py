@@ -23,6 +23,7 @@ _DOCUMENTS: Final = re.compile(  # the defaults of Apache, nginx and IIS
     r"(?:/(?:index\.(?:html?|shtml|xhtml|php|cgi|pl|jsp|aspx?|cfm)"
     r"|[dD]efault\.(?:html?|aspx?))?)+(?=[?\n]|\Z)"
 )
+_reversed: Final = lru_cache(maxsize=1024)(lambda host: ",".join(reversed(host.split("."))))
 _NUMERIC: Final = re.compile(r"https?://([0-9.]+)(?=[:/])").match
 
 
@@ -47,7 +48,7 @@ def page_key(url: str) -> str:
     host, mark, query = host.partition("?")
     if host[0] != "[":
         host, colon, port = host.partition(":")
-        host = ",".join(reversed(host.split("."))) + colon + port
+        host = _reversed(host) + colon + port
     return f"{host})/{rest if slash else mark + query}"
 
 

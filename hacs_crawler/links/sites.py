@@ -56,6 +56,7 @@ def menu_of(url: str) -> str:
     return host if user is None else f"{host}{user[0].lower().replace('%7e', '~')}"
 
 
+@lru_cache(maxsize=_UNDER_WAY)
 def _host_and_path(url: str) -> tuple[str, str]:
     """Return a URL's host without `www.`, and its path; only unusual URLs take the slow `urlsplit`."""
     plain = _PLAIN.fullmatch(url)

@@ -39,7 +39,7 @@ def fingerprint(text: str) -> int:
     It is safe against deliberate collisions with pages of other sites. Raises UnicodeEncodeError for
     lone surrogates.
     """
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+    return int(unpack("<q", blake2b(text.encode(), digest_size=8).digest())[0])
 
 
 def fingerprints(shown: Iterable[bytes]) -> frozenset[int]:
@@ -154,6 +154,7 @@ def _forbid_lookup(parsed: Any, **_options: object) -> Any:
     return parsed
 
 
+@lru_cache(maxsize=1024)
 def check_address(host: str) -> None:
     """Raise ValueError for a host of digits and dots that is not an IP address, such as 999.1.2.3."""
     host = host.replace("..", ".").strip(".")
