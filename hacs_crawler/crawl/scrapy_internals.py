@@ -180,18 +180,20 @@ def close_after_start_items(crawler: Crawler) -> None:
     and no response is expected, it would never end. Holding start requests makes that case common.
     """
     scraper = _engine_of(crawler).scraper
-    process: Callable[..., Any] | None = getattr(scraper, "start_itemproc_async", None)
+    process: Callable[..., Awaitable[None]] | None = getattr(scraper, "start_itemproc_async", None)
     if process is None:  # Scrapy 2.13, which closes without waiting for such items
         return
 
-    async def process_and_check(*item: Any, **more: Any) -> None:
+    async def process_and_check(item: Any, *, response: object) -> None:
         try:
-            await process(*item, **more)
+            await process(item, response=response)
         finally:
             if scraper.slot.closing is not None and not scraper.slot.closing.called:
                 scraper._check_if_closing()  # noqa: SLF001
 
-    scraper.start_itemproc_async = process_and_check
+    scraper.start_itemproc_async = lambda item, *, response: (
+        process_and_check if response is None else process
+    )(item, response=response)
 
 
 def hold_back(

@@ -31,6 +31,7 @@ from hacs_crawler.state import (
     Recorded,
     State,
     is_of_items,
+    noun_of,
     outcome_record,
 )
 from hacs_crawler.utils.text import counted, safe_logger
@@ -186,7 +187,8 @@ class Templates(CrawlPart):
             if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
                 continue
             is_same = after.spells == before.spells and not before.unread
-            has_begun, is_chosen = _showed_one_content(visited), after.is_chosen
+            is_chosen = noun_of(visit.rules) != "link"
+            has_begun = _showed_one_content(before, is_chosen=is_chosen)
             if is_same and not (is_chosen or has_begun):  # like most visits
                 continue
             self._compare(
@@ -207,8 +209,8 @@ class Templates(CrawlPart):
         `is_same`: the visit before showed them, too; `has_begun`: all earlier visits showed
         identical marks; `is_asked_of`: `doubts` has counted the page.
         """
-        visit, before, is_chosen = visited.visit, visited.before, visited.after.is_chosen
-        site = self._sites[menu_id(visit.url)]
+        visit, before = visited.visit, visited.before
+        site, is_chosen = self._sites[menu_id(visit.url)], noun_of(visit.rules) != "link"
         is_compared = bool(before.visits) and is_chosen
         site.visits += is_compared
         if is_same and not has_begun and len(marks) >= FEWEST_MARKS:
@@ -302,12 +304,10 @@ class Templates(CrawlPart):
         stats.taken_back += int(numbers[:, -1].sum())
 
 
-def _showed_one_content(visited: Recorded) -> bool:
-    """Whether all earlier visits showed identical marks; if links, at least two."""
-    before = visited.before
+def _showed_one_content(before: Page, *, is_chosen: bool) -> bool:
+    """Whether all visits of a page showed identical marks; if links, at least two."""
     return (
         len(before.spells.periods) == 3
         and len(before.visits) <= MOST_FIRST_VISITS
-        and before.latest_rules == visited.visit.rules
-        and (before.is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
+        and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
     )

@@ -48,7 +48,7 @@ def decode_page(body: bytes) -> Page:
         raise StateError(msg)
     try:
         _, version, checksum = _BEGINNING.unpack_from(body)
-        content = memoryview(body)[_BEGINNING.size :]
+        content = body[_BEGINNING.size :]
         if crc32(content, version) == checksum:
             page: Page = _decode(content)
             page.version = version

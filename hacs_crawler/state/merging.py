@@ -130,7 +130,8 @@ def _add_seen(page: Page, visit: Visit) -> None:
         _add(page, shown, {at: rules}, visit.hrefs)
         return
     if visit.marks is not None:
-        if visit.marks != page.spells.shown_last():
+        before = page.spells.shown_last()
+        if visit.marks is not before and visit.marks != before:
             latest = next(reversed(page.shown_at), 0)
             page.spells = page.spells.followed_by(at, visit.marks, latest)
         page.hrefs = visit.hrefs
