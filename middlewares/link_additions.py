@@ -33,10 +33,10 @@ from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.scrapy_internals import is_for_sitemap
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.model import CHURNING, elapsed_days
+from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, is_of_items
+from hacs_crawler.state import News, Page, Recorded, Visit, is_of_items
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
 
@@ -317,9 +317,9 @@ class LinkAdditionsMiddleware:
             is_update=recorded.updated and recorded.is_known,
             new_marks=set(recorded.new_marks) if recorded.is_known else set(),
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
-            p=visit.prediction.p if visit.prediction else _p(page, estimation, visit.at),
+            p=visit.prediction.p if visit.prediction else _p(page, visit.at),
             churn=page.churn,
-            rate_before_per_day=_rate(page, estimation),
+            rate_before_per_day=page.rate if page.visits else estimation.prior.mean_rate,
             page=recorded.after,
             estimate=estimation.rate_per_day,
             rules=rules,
@@ -346,8 +346,8 @@ def _expected(before: Page, visit: Visit, state: OpenState, *, is_known: bool) -
         expected = Expected(visit.prediction._asdict())
     else:
         expected = Expected(
-            p=_p(page, estimation, visit.at),
-            rate_per_day=_rate(page, estimation),
+            p=_p(page, visit.at),
+            rate_per_day=page.rate if page.visits else estimation.prior.mean_rate,
             days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
             churn=page.churn,
         )
@@ -359,12 +359,6 @@ def _expected(before: Page, visit: Visit, state: OpenState, *, is_known: bool) -
     return expected
 
 
-def _rate(page: Page, estimation: Estimation) -> float:
-    return page.rate if page.visits else estimation.prior.mean_rate
-
-
-def _p(page: Page, estimation: Estimation, at: int) -> float:
-    if page.last_visit is None:
-        return 1.0
-    elapsed = elapsed_days(at / DAY, page.last_visit / DAY)
-    return float(estimation.kept_rates(page).probability(elapsed)[0])
+def _p(page: Page, at: int) -> float:
+    elapsed = elapsed_days(at / DAY, (page.last_visit or math.nan) / DAY)
+    return float(chance_of_update(page.share, page.fast, page.slow, elapsed))

@@ -214,21 +214,19 @@ class HacsScheduler(BaseScheduler):
             if ranker.has_work:
                 ranker.watch.begin_starving()
             return
-        is_reading = self._is_reading_lists()
+        # the pages of all lists compete for the budget, and no page was sent yet
+        is_reading = (
+            self._page_filter.reads_lists
+            and self._crawl.config.ranking.budget is not None
+            and bool(self._downloads.active or is_parsing(self._crawler))
+            and not self._crawl.stats.get("ranked")
+        )
         if is_reading and ranker.wants_ranking:
             ranker.on_pause(is_last=False)
         elif not is_reading and (len(ranker.seeds) or (ranker.seeds.is_kept and self._is_quiet())):
             ranker.on_pause()
         elif (is_reading or ranker.seeds.is_kept) and not self._downloads.active:
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
-
-    def _is_reading_lists(self) -> bool:
-        """Whether the lists are read of which all pages compete for the budget; no page was sent yet."""
-        crawl = self._crawl
-        if not self._page_filter.reads_lists or crawl.config.ranking.budget is None:
-            return False
-        is_reading = self._downloads.active or is_parsing(self._crawler)
-        return bool(is_reading) and not crawl.stats.get("ranked")
 
     def _is_quiet(self) -> bool:
         """Whether no request waits, and none is in progress or in a callback."""

@@ -107,11 +107,8 @@ class State:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
                 of_page = [(index, merges[index]) for index in by_page[page_id]] if merges else []
-                if (
-                    not counts_sites
-                    and of_page
-                    and still_hold([merge for _, merge in of_page], present)
-                ):
+                ours = [merge for _, merge in of_page]
+                if ours and not counts_sites and still_hold(ours, present):
                     recorded.update(of_page)
                     after[page_id] = of_page[-1][1].after
                     continue

@@ -119,13 +119,8 @@ class Estimation:
 
         If the marks are the user's choice, every update is time's, unless a control visit differed.
         """
-        return self.rates_of_sound([page.sound for page in pages])
-
-    def rates_of_sound(self, pages: Sequence[Page]) -> Rates:
-        """Return `rates` of pages that are sound already (`Page.sound`)."""
-        is_trusted = np.array(
-            [page.is_chosen and not _is_measured(page) for page in pages], np.bool_
-        )
+        pages = [page.sound for page in pages]
+        is_trusted = np.array([page.is_chosen and not _is_measured(page) for page in pages], bool)
         if is_trusted.all() or not is_trusted.any():
             share = _NO_CHURN if is_trusted.any() else self.churning_pages
             return self._rates(pages, share)
@@ -154,7 +149,7 @@ class Estimation:
         if any(may_churn):
             # bursts do not change it, and cost most
             alike = replace(self, estimator="bayes") if self.has_bursts else self
-            churning[may_churn] = alike.rates_of_sound([*compress(pages, may_churn)]).churning
+            churning[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
         return churning
 
     def estimate(self, pages: Sequence[Page]) -> None:
@@ -167,11 +162,6 @@ class Estimation:
         columns = [rate.tolist(), *(column.astype(np.float32).tolist() for column in others)]
         for page, *estimated in zip(pages, *columns, strict=True):
             page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
-
-    def kept_rates(self, page: Page) -> Rates:
-        """Return the stored rates of the page."""
-        kept = (page.rate, page.share, page.fast, page.slow, page.churn, page.churning)
-        return Rates(*np.array(kept)[:, None])
 
     def rate_per_day(self, page: Page) -> float:
         """Return the estimated rate of one page, in 1/day."""

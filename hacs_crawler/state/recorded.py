@@ -96,8 +96,7 @@ def lost_at(page: Page, at: int) -> int:
 
 def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
     """Whether a page's visits were merged in order of time, the first one with the present page."""
-    is_begun = bool(recorded) and recorded[0].before is present
-    return is_begun and all(
+    return recorded[0].before is present and all(
         earlier.after is following.before and earlier.visit.at <= following.visit.at
         for earlier, following in pairwise(recorded)
     )

@@ -159,7 +159,11 @@ def views_csv(views: Views) -> Iterator[bytes]:
         rows = slice(start, start + _ROWS_A_STEP)
         columns = (column[rows].tolist() for column in (views.page, views.bin, views.views))
         csv.writer(text, lineterminator="\n").writerows(
-            (views.pages[page], _bin_text(bin_, k), f"{number:g}" if number < 1e6 else int(number))
+            (
+                views.pages[page],
+                day_text(bin_ // k) + f"T{bin_ % k:02}" * (k > 1),
+                f"{number:g}" if number < 1e6 else int(number),
+            )
             for page, bin_, number in zip(*columns, strict=True)
         )
         yield text.getvalue().encode("utf-8", "replace")
@@ -168,11 +172,6 @@ def views_csv(views: Views) -> Iterator[bytes]:
 def day_text(day: int) -> str:
     """Return the date of a day since 1970."""
     return (_EPOCH + timedelta(days=day)).isoformat()
-
-
-def _bin_text(bin_: int, bins_a_day: int) -> str:
-    day, hour = divmod(bin_, bins_a_day)
-    return day_text(day) if bins_a_day == 1 else f"{day_text(day)}T{hour:02}"
 
 
 @lru_cache(maxsize=65_536)
