@@ -106,11 +106,10 @@ class State:
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
-                of_page = [(index, merges[index]) for index in by_page[page_id]] if merges else []
-                ours = [merge for _, merge in of_page]
+                ours = [merges[index] for index in by_page[page_id]] if merges else []
                 if ours and not counts_sites and still_hold(ours, present):
-                    recorded.update(of_page)
-                    after[page_id] = of_page[-1][1].after
+                    recorded.update(zip(by_page[page_id], ours, strict=True))
+                    after[page_id] = ours[-1].after
                     continue
                 page = present or Page(url=visits[by_page[page_id][0]].url)
                 # In time order: a link that two visits show is new at the earlier one.
