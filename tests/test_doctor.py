@@ -19,7 +19,6 @@ from hacs_crawler.state import Estimation, Visit, open_state
 from servers import Site, free_port, redis_server
 from state_support import opened
 
-ADDON = {"hacs_crawler.addon.HacsAddon": 500}
 LINK_ADDITIONS = "hacs_crawler.middlewares.link_additions.LinkAdditionsMiddleware"
 
 
@@ -30,7 +29,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def checks(has_project: bool = True, shards: int | None = None, **settings: Any) -> list[Check]:
-    given = Settings({"ADDONS": ADDON, **settings})
+    given = Settings({"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}, **settings})
     return list(all_checks(given, has_project=has_project, shards=shards))
 
 

@@ -185,9 +185,6 @@ def test_what_the_index_says_leads_to_no_placeholder() -> None:
 # `tox -e min` runs with the oldest of everything that pyproject.toml allows
 
 
-NOT_RUN_THERE = {"mypy", "ruff"}
-
-
 def lower_bounds() -> dict[str, Version]:
     extras = PROJECT["optional-dependencies"].values()
     required = map(Requirement, chain(PROJECT["dependencies"], *extras))
@@ -195,7 +192,7 @@ def lower_bounds() -> dict[str, Version]:
         one.name: Version(bound.version)
         for one in required
         for bound in one.specifier
-        if one.name not in NOT_RUN_THERE
+        if one.name not in {"mypy", "ruff"}
     }
 
 

@@ -16,7 +16,6 @@ from hacs_crawler.state import Estimation
 from hacs_crawler.utils.times import DAY
 from made_timelines import timelines_of
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 START = parse_day("2022-01-01", "start")
 DAYS = 120
 BEFORE = 400
@@ -41,7 +40,7 @@ def scenario(seed: int) -> Scenario:
 
 @pytest.fixture
 def signals(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(BENCHMARKS)
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     return importlib.import_module("signals")
 
 

@@ -38,7 +38,6 @@ COMMANDS = {
     "evaluate": ("evaluate", *FILES),
     "evaluate singh": ("evaluate", "--paper", "singh", "--synthetic-pages", "300"),
 }
-WITH_CSV = ("rank", "interest", "simulate", "evaluate", "evaluate singh")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +93,7 @@ def test_lines_are_as_wide_as_the_terminal_and_whole_in_a_pipe(
     assert "…" not in narrow.stdout + piped.stdout
 
 
-@pytest.mark.parametrize("name", WITH_CSV)
+@pytest.mark.parametrize("name", ["rank", "interest", "simulate", "evaluate", "evaluate singh"])
 def test_rows_are_written_as_csv_which_is_all_there_is_on_standard_output(
     name: str, hacs: Callable[..., Result]
 ) -> None:

@@ -35,7 +35,6 @@ from hacs_crawler.crawl.meta import (
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scheduler import MOST_PAUSED, HacsScheduler
 
-HOSTS = ("a", "b", "c")
 QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
 
 
@@ -246,7 +245,7 @@ def test_of_several_urls_of_a_page_a_crawl_with_a_budget_asks_for_one(
     assert world.scheduler.enqueue_request(Request(urls[0], dont_filter=True, meta=dict(meta)))
 
 
-hosts, priorities = st.sampled_from(HOSTS), st.integers(-1, 2)
+hosts, priorities = st.sampled_from(("a", "b", "c")), st.integers(-1, 2)
 
 
 class Story(RuleBasedStateMachine):

@@ -37,7 +37,6 @@ SPIDER = """
             yield response.follow(link)
         yield {"city": response.xpath('//span[@class="city"]/text()').get()}
 """
-REACTORS = ("epoll", "none")
 TRIED_WITH_OTHER_REACTORS = 5
 
 
@@ -56,7 +55,7 @@ def test_spiders_of_other_people_do_what_they_did(name: str, tmp_path: Path) -> 
     jobs += [
         Job(spider, mode, reactor)
         for spider in names[:TRIED_WITH_OTHER_REACTORS]
-        for reactor in REACTORS
+        for reactor in ("epoll", "none")
         for mode in ("plain", "add-on")
     ]
     results = Results()

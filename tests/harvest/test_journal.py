@@ -12,12 +12,11 @@ from hacs_crawler.state import MemoryStore, read_note
 
 SECONDS = st.integers(0, 2**32)
 TEXTS = st.text(max_size=9)
-SPANS = st.builds(Span, SECONDS, SECONDS, TEXTS, index=TEXTS)
 URL = "http://a.org/"
 MISSED = st.builds(Missed, st.just(URL), SECONDS, st.integers(1, MOST_TRIES), TEXTS, place=TEXTS)
 JOURNALS = st.builds(
     Journal,
-    st.lists(SPANS, max_size=4),
+    st.lists(st.builds(Span, SECONDS, SECONDS, TEXTS, index=TEXTS), max_size=4),
     SECONDS,
     st.booleans(),
     st.lists(MISSED, max_size=4),

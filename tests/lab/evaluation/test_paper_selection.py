@@ -8,8 +8,6 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.lab.evaluation.measures import AVERAGES, MODELS, THETAS, Tally, curve
 
-HALF = int(np.flatnonzero(THETAS == 0.5)[0])
-
 
 def tally(*moments: tuple[list[float], list[bool]]) -> Tally:
     made = Tally()
@@ -49,7 +47,7 @@ def test_measures_by_hand(model: str, average: str, expected: tuple[float, ...])
         made.recall,
         made.f1,
     )
-    assert [x[HALF] for x in found] == pytest.approx(expected)
+    assert [x[int(np.flatnonzero(THETAS == 0.5)[0])] for x in found] == pytest.approx(expected)
 
 
 def test_a_page_whose_p_is_theta_is_selected_at_every_theta() -> None:
