@@ -77,8 +77,7 @@ def run(
         os.close(reading)
         feeding = threading.Thread(target=_feed, args=(writing, given))
         feeding.start()
-        pid = int(channel.recv(99))
-        ending = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
+        ending = threading.Timer(timeout, os.kill, (int(channel.recv(99)), signal.SIGKILL))
         ending.start()
         with channel:
             status = int(channel.recv(99))

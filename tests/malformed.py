@@ -72,8 +72,7 @@ class MalformedSite:
     def _answer(self, client: socket.socket) -> None:
         with client, suppress(OSError):
             client.settimeout(30)
-            asked = client.recv(65_536)
-            found = _PATH.match(asked)
+            found = _PATH.match(client.recv(65_536))
             path = found[1].decode("latin-1") if found else "/"
             kind, _, number = path.strip("/").partition("/")
             self.asked[kind] += 1

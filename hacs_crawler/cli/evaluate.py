@@ -96,21 +96,15 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     if last is not None and last > latest:
         logger.warning("until is moved to %s: later updates are not known", day_text(DAY * latest))
     with Progress("evaluate") as progress:
-        result = evaluate(
-            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
-        )
+        result = evaluate(levels, period, progress.counts("weeks"))
     _show(list(all_rows(result)), table_parts(result), csv)
 
 
 def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
     homepages = None if seeds is None else list(read_seeds(seeds))
     with opened(settings) as (_, state), Progress("reading the state") as progress:
-        total = state.store.count()
-        return from_pages(
-            (page for page in state.pages() if page is not None),
-            homepages,
-            lambda done: progress.update(f"{done} pages", done, total),
-        )
+        pages = (page for page in state.pages() if page is not None)
+        return from_pages(pages, homepages, progress.counts("pages", state.store.count()))
 
 
 def _singh(
@@ -129,9 +123,7 @@ def _singh(
         number = len(timelines.urls)
         data = f"files, {'an access a day' if files[2] is None else 'captures'}"
     with Progress("evaluate") as progress:
-        result = evaluate_localized(
-            chunks, data, lambda done: progress.update(f"{done} pages", done, number)
-        )
+        result = evaluate_localized(chunks, data, progress.counts("pages", number))
     _show(localized_rows(result), localized_parts(result), csv)
 
 

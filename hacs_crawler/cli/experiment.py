@@ -69,9 +69,7 @@ def copy(
         name = describe(source)
         refuse_filled([target.store for target in targets], name, describe(target))
         with Progress("copy") as progress:
-            number = copy_states(
-                states_in(state), targets, name, lambda done: progress.update(f"{done} pages")
-            )
+            number = copy_states(states_in(state), targets, name, progress.counts("pages"))
         finish_copy(targets)
     logger.info("%s copied", counted(number, "page"))
 
@@ -87,8 +85,7 @@ def start_(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
         _twins(addresses, shards, settings, _new, writes=True) as (config, state, others, places),
         Progress("experiment") as progress,
     ):
-        show_pages = lambda done: progress.update(f"{done} pages")  # noqa: E731
-        number = start(state, others, places, config.clock(), show_pages)
+        number = start(state, others, places, config.clock(), progress.counts("pages"))
     logger.info("%s copied: %s are twins now", counted(number, "page"), " and ".join(places))
 
 

@@ -105,13 +105,13 @@ def seeds(
 
 def _judged_window(path: str, days: int, least: float) -> JudgedWindow:
     with Progress(path) as progress:
-        views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
+        views = read_views(path, progress.counts("rows"))
     window = window_of(views, days, least)
     if window.days < LEAST_DAYS:
         said = "the window has %d days: in fewer than %d, new pages look like news"
         logger.warning(said, window.days, LEAST_DAYS)
     with Progress("fit") as progress:
-        return judge(window, lambda done, total: progress.update(f"{done} pages", done, total))
+        return judge(window, progress.counts("pages"))
 
 
 def _summary(judged: JudgedWindow) -> list[str]:

@@ -91,12 +91,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
         stale_days=stale_days,
     )
     with Progress("simulate") as progress:
-        standings = compare(
-            scenario,
-            names,
-            budgets,
-            on_progress=lambda done, total: progress.update(f"{done} simulations", done, total),
-        )
+        standings = compare(scenario, names, budgets, on_progress=progress.counts("simulations"))
     show_rows(standings_table(standings), lambda: standings_parts(standings), csv)
 
 

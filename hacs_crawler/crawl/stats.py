@@ -31,16 +31,9 @@ FEW_PAGES_SHARE: Final = 0.5
 LEAST_RESPONSES: Final = 10
 MOST_CHURNING: Final = 10_000
 # Reasons with words of their own in the summary; for others a request "failed".
-_NAMED: Final = frozenset(
-    [
-        "cached",
-        "doubtful",
-        "other_type",
-        "rejected",
-        "nothing_shown",
-        "callback_failed",
-        "unreadable",
-    ]
+_NAMED: Final = (
+    *("cached", "doubtful", "other_type", "rejected"),
+    *("nothing_shown", "callback_failed", "unreadable"),
 )
 # Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
@@ -353,7 +346,7 @@ class CrawlStats:
         else:
             logger.info(
                 "%s is a new state. If you crawled these pages before, HACS_STATE or HACS_NAMESPACE "
-                "was another%s",
+                "was different then%s",
                 state_shown,
                 ". `hacs import` adds what web archives know of them"
                 * (self.watched in {"link", "thing"}),

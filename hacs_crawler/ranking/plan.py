@@ -104,8 +104,7 @@ def read_rows(
         ids += some_ids.tobytes()
         rows += some_rows.tobytes()
         if progress is not None:
-            number = len(ids) // 8
-            progress.update(f"{number} pages", number, total)
+            progress.counts("pages", total)(len(ids) // 8)
     page_ids, kept_rows = np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
     if now is None:
         return page_ids, kept_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from io import StringIO
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
@@ -132,6 +132,10 @@ class Progress:
             (task,) = self._bar.task_ids
             description = f"{self._title}: {text}"
             self._bar.update(task, description=description, completed=completed, total=total)
+
+    def counts(self, nouns: str, total: int | None = None) -> Callable[..., None]:
+        """Return a callback that shows a number as done, of `total` or of its second argument."""
+        return lambda done, of=total: self.update(f"{done} {nouns}", done, of)
 
 
 def _redirect_logging(old: TextIO, new: TextIO) -> None:

@@ -61,8 +61,7 @@ def test_wrong_checksum_keeps_the_members_before_it(write: Write) -> None:
 def test_any_flipped_byte_is_noticed(write: Write, seed: int) -> None:
     packed = bytearray(gzip.compress(b"".join(LINES[:2000]), mtime=0))
     packed[random.Random(seed).randrange(10, len(packed))] ^= 0x55
-    lines = lines_before_the_error(write(bytes(packed)), "damaged|truncated")
-    assert len(lines) < 2000
+    assert len(lines_before_the_error(write(bytes(packed)), "damaged|truncated")) < 2000
 
 
 def test_enormous_line_is_cut(write: Write) -> None:
@@ -82,8 +81,7 @@ def test_what_was_looked_at_is_read_all_the_same(
 
 
 def test_damage_in_what_was_looked_at_is_reported_in_its_place(write: Write) -> None:
-    path = write(gzip.compress(b"".join(LINES[:999])) + b"oops")
-    source = open_source(path)
+    source = open_source(write(gzip.compress(b"".join(LINES[:999])) + b"oops"))
     assert source.beginning() == b"".join(LINES[:999])
     assert lines_before_the_error(source, r"damaged: .*incorrect header check") == LINES[:999]
 

@@ -78,8 +78,7 @@ def test_help_lists_every_command_by_what_one_wants_and_loads_none_of_them() -> 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_with_the_first_sentence_of_its_own_help(name: str) -> None:
     loaded = load(name)
-    first = " ".join((loaded.help or "").split("\n\n")[0].split())
-    assert first == COMMANDS[name]
+    assert " ".join((loaded.help or "").split("\n\n")[0].split()) == COMMANDS[name]
     assert all("\n" not in paragraph for paragraph in (loaded.help or "").split("\n\n"))
     assert loaded.name == name
     for command in (loaded, *getattr(loaded, "commands", {}).values()):

@@ -150,8 +150,7 @@ def test_damaged_pages_are_left_out_and_end_it_with_an_error(
 ) -> None:
     with opened(folder) as state:
         state.store.write([Change(7, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
-    done = run(folder, "estimate")
-    assert done.exit_code == 1
+    assert run(folder, "estimate").exit_code == 1
     assert caplog.messages[-1] == f"{PAGES} pages estimated, 1 damaged left out"
     with opened(folder) as state:
         assert_all_estimated(state.store)

@@ -127,8 +127,7 @@ def test_weeks_of_which_the_truth_is_not_known_are_left_out(
 def test_the_columns_of_table_1_are_documented_in_their_order(result: Evaluation) -> None:
     text = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
     body = text.split("\n### Columns of Table I\n", 1)[1].split("\n#", 1)[0]
-    documented = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
-    assert documented == list(next(all_rows(result)))
+    assert re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE) == list(next(all_rows(result)))
 
 
 # With `--paper singh`

@@ -64,8 +64,7 @@ def test_a_log_is_imported_fitted_and_becomes_a_seed_file(tmp_path: Path) -> Non
     log.write_bytes(gzip.compress(access_log().encode()))
     assert run("import", log, "-o", out, "--site", "https://news.example").exit_code == 0
     assert gzip.decompress(out.read_bytes()).startswith(b"page,date,views\nhttps://news.example/")
-    result = run("fit", out, "--csv", tmp_path / "rows.csv", "--min-views", 50)
-    assert result.exit_code == 0
+    assert run("fit", out, "--csv", tmp_path / "rows.csv", "--min-views", 50).exit_code == 0
     rows = {row["page"]: row for row in rows_of(tmp_path / "rows.csv")}
     assert rows["https://news.example/news/story.html"]["temporal"] == "True"
     assert rows["https://news.example/about.html"]["temporal"] == "False"

@@ -79,8 +79,7 @@ def test_a_damaged_page_is_named_and_the_others_are_shown(
 ) -> None:
     with opened(folder) as state:
         state.store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    lines = hacs(folder, "rank", "--json").stdout.splitlines()
-    assert len(lines) == 4
+    assert len(hacs(folder, "rank", "--json").stdout.splitlines()) == 4
     assert "the page with id 5 cannot be read" in caplog.records[0].message
 
 

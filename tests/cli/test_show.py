@@ -65,8 +65,7 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
     assert found.at is not None
 
     score = POLICIES[policy]
-    within = make_plan(state, options(policy=policy, budget=3), NOW)
-    least = score(within).min()
+    least = score(make_plan(state, options(policy=policy, budget=3), NOW)).min()
 
     def passes(at: float) -> bool:
         (then,) = score(make_plan(alone, options(policy=policy), at))
@@ -97,8 +96,7 @@ def test_where_time_alone_changes_nothing_no_time_is_foretold(policy: str) -> No
 def folder(tmp_path: Path) -> Path:
     ada = visits(ADA, [{1}, {1, 2, 3}, {1, 2, 3}])
     captured = Visit(ADA, 15_000 * DAY, marks=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
-    failed = Visit(ADA, NOW - 2 * DAY, News.FAILED)
-    record(tmp_path, [*HISTORY, captured, *ada, failed])
+    record(tmp_path, [*HISTORY, captured, *ada, Visit(ADA, NOW - 2 * DAY, News.FAILED)])
     return tmp_path
 
 
@@ -195,8 +193,7 @@ def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
 def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None:
     once = f"{ADA}once"
     record(folder, [Visit(once, NOW - DAY, marks=frozenset())])
-    shown = hacs_show(folder, once).stdout
-    assert "the prior: a rate of its own takes 2 visits" in shown
+    assert "the prior: a rate of its own takes 2 visits" in hacs_show(folder, once).stdout
     assert facts_of(folder, once)["rate_is_prior"] is True
     assert facts_of(folder, ADA)["rate_is_prior"] is False
 

@@ -65,7 +65,6 @@ def test_a_wrong_line_is_named_and_nothing_is_taken_in(
     state: Path, line: str, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = p_of(state)
-    result = hacs(state, "signal", "-", given=f"{ADA}\n{line}\n")
-    assert result.exit_code == 1
+    assert hacs(state, "signal", "-", given=f"{ADA}\n{line}\n").exit_code == 1
     assert problem in caplog.text
     assert p_of(state) == before

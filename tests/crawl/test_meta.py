@@ -438,5 +438,4 @@ def test_a_prediction_that_could_not_be_recorded_is_none(wrong: dict[str, Any]) 
 
 
 def test_a_spider_can_put_the_meta_of_a_response_into_a_feed() -> None:
-    meta = answered(mark_ranked(start(), PREDICTION)).meta
-    json.loads(ScrapyJSONEncoder().encode(meta))
+    json.loads(ScrapyJSONEncoder().encode(answered(mark_ranked(start(), PREDICTION)).meta))

@@ -86,8 +86,7 @@ class Crawl:
 
 def part_with(hook: str, function: Any, *, required: bool = False) -> Part:
     """A part that overrides one hook."""
-    kind = type("Own", (Part,), {hook: function, "required": required})
-    return kind()
+    return type("Own", (Part,), {hook: function, "required": required})()
 
 
 def raising(*given: Any, **named: Any) -> Any:

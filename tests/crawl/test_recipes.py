@@ -59,8 +59,7 @@ def ask(spider: Spider | None = None, **arguments: Any) -> RequestRecipe | None:
 
 
 def again(spider: Spider, asked: RequestRecipe | None) -> Request | None:
-    back = decoded(asked.encoded())
-    return request_of(back, spider)
+    return request_of(decoded(asked.encoded()), spider)
 
 
 def test_a_request_is_made_again_as_it_was() -> None:
@@ -153,8 +152,7 @@ NO_SECRETS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("secret", SECRETS, ids=str)
 def test_no_secret_is_kept_whatever_its_name_or_depth(secret: dict[str, Any]) -> None:
     left_out: set[str] = set()
-    request = Request(URL, meta={**secret, "colour": "red"})
-    asked = recipe_of(request, Any_(), left_out)
+    asked = recipe_of(Request(URL, meta={**secret, "colour": "red"}), Any_(), left_out)
     assert (asked.meta, left_out) == ({"colour": "red"}, set(secret))
     assert ask(cb_kwargs=secret) is None, "its callback needs it"
 

@@ -69,8 +69,7 @@ class World:
         parts = {"HACS_PARTS": {LeaveAlone: 1}}
         self.crawler = new_crawler(SCHEDULER_PRIORITY_QUEUE=queue, **parts, **more)
         self.under_way = UnderWay(self.crawler)
-        part = Crawl.of(self.crawler).parts.of(LeaveAlone)
-        self.leave_alone = part.hosts
+        self.leave_alone = Crawl.of(self.crawler).parts.of(LeaveAlone).hosts
         self.scheduler = HacsScheduler.from_crawler(self.crawler)
         self.scheduler.open(self.crawler.spider)
 

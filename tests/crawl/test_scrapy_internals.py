@@ -210,8 +210,7 @@ def while_crawling(*entries: Any, **more: Any) -> Callable[[Callable[..., Any]],
             crawling(TinyCrawl(*entries, **more), partial(act, **given))
 
         first, *others = inspect.signature(act).parameters.values()
-        wanted = inspect.Signature([first.replace(name="crawling"), *others])
-        test.__signature__ = wanted
+        test.__signature__ = inspect.Signature([first.replace(name="crawling"), *others])
         return test
 
     return made

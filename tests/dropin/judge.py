@@ -135,8 +135,7 @@ def _run(command: Command, site: JudgedSite, folder: Path) -> Ran:
     log = done.stderr.decode()
     if done.returncode == KILLED:
         log += f"\nkilled after {LONGEST_SECONDS:g} s\n"
-    output = done.stdout.decode()
-    return _ran(site, folder, done.returncode, log, output, site.take_asked())
+    return _ran(site, folder, done.returncode, log, done.stdout.decode(), site.take_asked())
 
 
 def _run_batch(arguments: Mapping[str, Command], site: JudgedSite, folder: Path) -> dict[str, Ran]:

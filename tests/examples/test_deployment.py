@@ -159,8 +159,7 @@ def test_the_timer_starts_the_service_and_the_service_crawls() -> None:
     timer, service = (unit(name) for name in ("hacs-crawl.timer", "hacs-crawl.service"))
     assert timer["Timer"]["OnCalendar"]
     assert timer["Install"]["WantedBy"] == "timers.target"
-    command = shlex.split(service["Service"]["ExecStart"])
-    assert command[1:3] == ["crawl", "news"]
+    assert shlex.split(service["Service"]["ExecStart"])[1:3] == ["crawl", "news"]
     assert service["Service"]["ReadWritePaths"] == service["Service"]["WorkingDirectory"]
 
 

@@ -92,8 +92,7 @@ def test_a_second_run_asks_for_no_record_again(project: Project, crawls: CommonC
 def test_robots_txt_is_obeyed_and_named_unless_the_user_says_otherwise(
     project: Project, crawls: CommonCrawl
 ) -> None:
-    crawl = run(project, crawls, robotstxt_obey=True, status=1)
-    (error,) = crawl.errors
+    (error,) = run(project, crawls, robotstxt_obey=True, status=1).errors
     assert "robots.txt" in error
     assert "CC-MAIN-2023-50-index" in error
     assert crawls.indexes_asked() == []
@@ -123,7 +122,6 @@ def test_a_server_that_sends_whole_files_is_not_believed(
 
 def test_what_is_no_list_of_crawls_is_named(project: Project, crawls: CommonCrawl) -> None:
     crawls.faults["index"] = [(200, b"<html>It works</html>")] * 3
-    crawl = run(project, crawls, status=1)
-    (error,) = crawl.errors
+    (error,) = run(project, crawls, status=1).errors
     assert "HACS_ARCHIVES, 'commoncrawl'" in error
     assert "collinfo.json" in error

@@ -152,8 +152,7 @@ def test_a_page_that_never_ends_loading_is_taken_as_it_is(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
     scripted.links["/never"] = ["/a", "/b"]
-    crawl = runs("/never")
-    assert seen(crawl) == {"/never": (2, "nothing new")}
+    assert seen(runs("/never")) == {"/never": (2, "nothing new")}
     assert runs.mark("/never").verdict is Verdict.BROWSER
 
 
@@ -253,8 +252,7 @@ def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not
         "/same/1": (1, "nothing new"),
     }
     assert crawl.stat("hacs/not_observed/needs_browser") == 2
-    page = runs.page("/app/1")
-    assert not page.visits
+    assert not runs.page("/app/1").visits
     assert runs.mark("/app/1").verdict is Verdict.BROWSER
 
 

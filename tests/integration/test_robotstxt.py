@@ -53,5 +53,4 @@ def test_what_a_crawl_changed_of_the_log_ends_with_it(project: Project) -> None:
     """
     file = project.folder / "script.py"
     file.write_text(textwrap.dedent(script))
-    done = forks.run("python", (str(file),), ROOT)
-    assert done.stdout.decode() == "[]\n"
+    assert forks.run("python", (str(file),), ROOT).stdout.decode() == "[]\n"

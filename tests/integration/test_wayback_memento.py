@@ -209,6 +209,5 @@ def test_two_archives_make_one_history_and_are_told_apart(
 def test_digests_of_two_archives_are_not_compared(
     project: Project, real: PywbArchive, wayback: WaybackMachine
 ) -> None:
-    crawl = run(project, both(real, wayback), "mode=digest", status=1)
-    (error,) = crawl.errors
+    (error,) = run(project, both(real, wayback), "mode=digest", status=1).errors
     assert "mode = 'digest'" in error

@@ -157,8 +157,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def archive(pywb: PywbServer, folder: Path) -> PywbArchive:
     captures = [one for found in RANDOM.values() for one in found]
-    warc = write_warc(folder / "pages.warc.gz", captures)
-    archive = pywb_archive(pywb, warc)
+    archive = pywb_archive(pywb, write_warc(folder / "pages.warc.gz", captures))
     with archive.index.open("a") as index:
         index.writelines(index_rows(BIG, MANY))
         for page in range(MANY // 100):

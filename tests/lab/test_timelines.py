@@ -34,8 +34,7 @@ def test_pages_and_their_events_in_time_order(tmp_path: Path) -> None:
     assert timelines.urls == [HOME, SUB]
     assert timelines.sites == [HOME, HOME]
     assert timelines.is_homepage.tolist() == [True, False]
-    midnight = parse_day("2020-02-01", "day")
-    assert timelines.first_seen.tolist()[1] == midnight + 10 * 3600
+    assert timelines.first_seen.tolist()[1] == parse_day("2020-02-01", "day") + 10 * 3600
     assert timelines.updates.of(0).tolist() == []
     assert timelines.updates.of(1).tolist() == [
         parse_day(day, "day") for day in ("2020-03-01", "2020-03-02")

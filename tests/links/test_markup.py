@@ -82,8 +82,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), min_size=8, max_size=60).map("".join))
 def test_a_page_is_tokenized_wherever_a_tag_has_too_many_attributes(text: str) -> None:
     longest = LongestTag()
-    parser = etree.HTMLParser(target=longest, recover=True)
-    parser.feed(text)
+    etree.HTMLParser(target=longest, recover=True).feed(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(markup, "MOST_ATTRIBUTES", 5)
         assert longest.attributes <= 5 or markup._may_have_long_tag(text)

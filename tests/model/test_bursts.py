@@ -44,8 +44,7 @@ def estimated(gaps: Gaps, bursts: Bursts, became: np.ndarray | None = None) -> R
     found = churn_of(gaps, posterior(gaps, DEFAULT_PRIOR), DEFAULT_PRIOR, became)
     churn = found.churn, found.churning
     survival = with_bursts(found.rates @ SURVIVAL, gaps, *churn, DEFAULT_PRIOR, bursts)
-    shares = fitted(survival, np.full(len(gaps), 3.0))
-    return Rates(found.rates @ RATES, *shares, *churn)
+    return Rates(found.rates @ RATES, *fitted(survival, np.full(len(gaps), 3.0)), *churn)
 
 
 def drawn(
@@ -99,8 +98,7 @@ def test_the_survival_is_that_of_the_filter(churn: float) -> None:
 def test_after_updates_in_a_row_the_next_is_near_and_later_it_is_not() -> None:
     waited = ([*(30.0,) * 12, 1.0, 1.0, 1.0], [*(False,) * 12, True, True, True])
     over = ([*waited[0], *(2.0,) * 15], [*waited[1], *(False,) * 15])
-    rates = rates_of(gaps_of(waited, over))
-    soon = rates.probability(1.0)
+    soon = rates_of(gaps_of(waited, over)).probability(1.0)
     assert soon[0] > 0.4
     assert soon[1] < 0.05
 
@@ -126,8 +124,7 @@ def test_lambda_is_that_of_bayes() -> None:
 
 
 def test_what_requests_bring_is_no_burst() -> None:
-    churning = gaps_of(([*(10.0,) * 8, *(1e-5,) * 4], [True] * 12))
-    rates = estimated(churning, BURSTY)
+    rates = estimated(gaps_of(([*(10.0,) * 8, *(1e-5,) * 4], [True] * 12)), BURSTY)
     assert rates.churn[0] > 0.9
     assert rates.probability(1.0)[0] < 0.1
 

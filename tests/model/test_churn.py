@@ -155,8 +155,7 @@ def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> 
 def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
     gaps, lifetimes = evidence(page)
     weight = np.random.default_rng(seed).random(len(page))
-    weighted = Gaps(gaps.days, gaps.updated, weight, gaps.offsets)
-    found = churning_rates(weighted, lifetimes)
+    found = churning_rates(Gaps(gaps.days, gaps.updated, weight, gaps.offsets), lifetimes)
     if found.churning[0]:
         rate, churn, _ = by_quadrature(page, weight.tolist())
         assert found.churn[0] == pytest.approx(churn, abs=0.01)

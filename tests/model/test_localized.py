@@ -53,8 +53,7 @@ def last_points(days, updated, offsets):
 
 def test_matloff_counts_visits_that_are_whole_seconds_apart():
     rng = np.random.default_rng(3)
-    gaps = rng.integers(1, 40_000, (40, 60))
-    days = (20_000 * 86_400 + np.cumsum(gaps, axis=1)) / 86_400
+    days = (20_000 * 86_400 + np.cumsum(rng.integers(1, 40_000, (40, 60)), axis=1)) / 86_400
     updated = rng.random(days.shape) < 0.3
     offsets = np.arange(41) * 60
     rates = rates_of("matloff", days.ravel(), updated.ravel(), offsets)

@@ -60,8 +60,7 @@ def test_an_unknown_name_is_an_error_that_lists_the_known_ones():
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_baseline_is_neither_update_nor_quiet(name):
     days, updated = np.array([0.0, 3.0, 5.0]), np.array([False, True, False])
-    apart = np.array([0, 3])
-    known = rates_of(name, days, updated, apart)
+    known = rates_of(name, days, updated, np.array([0, 3]))
     with_baseline = rates_of(
         name,
         np.array([0.0, 3.0, 5.0, 905.0]),

@@ -48,8 +48,7 @@ def sure(recall: float, false: float, delay: float = PROMPT) -> Beliefs:
     weights = np.zeros(SHAPE)
     nearest = int(np.argmin(np.abs(np.log(FALSE_PER_DAY / false))))
     weights[recall == RECALLS, nearest, delay == DELAYS_DAYS] = 1.0
-    by_delay = weights.sum(axis=2).ravel()[None]
-    return Beliefs(by_delay, np.array([delay]), np.array([recall]))
+    return Beliefs(weights.sum(axis=2).ravel()[None], np.array([delay]), np.array([recall]))
 
 
 def no_update(one: SignalRecords, beliefs: Beliefs, rate: float, days: float) -> float:
@@ -114,8 +113,7 @@ def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
     """After the signal the page was visited, and had not changed since the visit before."""
     signal = records(first=0.3, latest=0.3, count=1.0, watched=20.0)
     late = replace(signal, update=np.zeros(1), before=np.full(1, -1.0))
-    rates = known_rates(np.array([0.05]))
-    arguments = (rates, np.full(1, 20.0), np.zeros(1, np.bool_))
+    arguments = (known_rates(np.array([0.05])), np.full(1, 20.0), np.zeros(1, np.bool_))
     false, excused = (
         trust_of(posterior(20 * gap_log_likelihood(one, *arguments), USUAL_SIGNALS)[0])
         for one in (signal, late)
@@ -142,8 +140,7 @@ def drawn(
         if len(signals):
             columns["first"][place], columns["latest"][place] = signals.min(), signals.max()
             columns["count"][place] = len(signals)
-    rates = known_rates(rate)
-    return records(gaps, watched=days, **columns), rates, days, updated
+    return records(gaps, watched=days, **columns), known_rates(rate), days, updated
 
 
 @pytest.mark.parametrize(

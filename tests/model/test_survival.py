@@ -59,8 +59,7 @@ def test_of_two_rates_p_grows_with_time_up_to_one(share, one, other, a, b):
 
 def test_a_share_below_zero_is_a_rate_that_grows():
     days = np.linspace(0, 30, 400)
-    p = chance_of_update(-1.0, 0.4, 0.2, days)
-    hazard = np.diff(-np.log1p(-p)) / np.diff(days)
+    hazard = np.diff(-np.log1p(-chance_of_update(-1.0, 0.4, 0.2, days))) / np.diff(days)
     assert (np.diff(hazard) > 0).all()
     assert hazard[0] < 0.01
     assert hazard[-1] == pytest.approx(0.2, rel=0.02)

@@ -121,8 +121,7 @@ async def test_a_request_is_put_back_once_and_waits_if_it_comes_again(
     with pytest.raises(PutBackError) as put_back:
         middleware.process_request(Request(URL))
     again = middleware.process_exception(Request(URL), put_back.value)
-    sending = middleware.process_request(again)
-    waiting = asyncio.ensure_future(sending)
+    waiting = asyncio.ensure_future(middleware.process_request(again))
     for _ in range(2):
         await settled()
         assert not waiting.done()

@@ -23,8 +23,7 @@ class Third(Spider):
 
 def read_by(rules: int) -> Page:
     """A page that was read by such rules."""
-    visit = Visit(URL, 86_400, marks=frozenset({1}), rules=rules)
-    return merged(Page(URL), visit).after
+    return merged(Page(URL), Visit(URL, 86_400, marks=frozenset({1}), rules=rules)).after
 
 
 @pytest.mark.parametrize(

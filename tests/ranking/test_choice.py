@@ -32,8 +32,7 @@ def arrays(pages: Sequence[tuple[int, int, float]]) -> tuple[Candidates, Floats]
         np.array(column) for column in (zip(*pages, strict=True) if pages else [[]] * 3)
     )
     history = {"visits": visits, "updates": visits, "churning": churning}
-    candidates = candidates_of(len(pages), p=score / 5.0, **history)
-    return candidates, score.astype(np.float64)
+    return candidates_of(len(pages), p=score / 5.0, **history), score.astype(np.float64)
 
 
 def by_the_rules(

@@ -100,8 +100,7 @@ def test_what_was_made_already_is_left_of_the_allowance() -> None:
 def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begins(
     state: State,
 ) -> None:
-    overdrawn = Allowance(0.0, 2.0, made=5)
-    keep_allowance(state, overdrawn)
+    keep_allowance(state, Allowance(0.0, 2.0, made=5))
     assert take_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
 
 

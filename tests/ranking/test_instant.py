@@ -56,8 +56,7 @@ def options(tmp_path: Path) -> RankingOptions:
         f"{NEWS} # 0.9: 9 of 10 pages temporal; mu=-1 sigma=0.8 worth=2\n"
         f"{BLOG} # 0.4: 4 of 10 pages temporal; mu=0.5 sigma=1 worth=1\n"
     )
-    policy = POLICIES["interest"]
-    return RankingOptions(policy, instant=InstantOptions(file))
+    return RankingOptions(POLICIES["interest"], instant=InstantOptions(file))
 
 
 def visits(url: str, *links_at: tuple[int, int]) -> list[Visit]:

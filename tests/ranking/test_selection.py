@@ -237,8 +237,7 @@ def test_half_of_an_unused_share_stays_for_pages_that_the_last_ones_lead_to() ->
     selection = offered(kinds(20, 0), budget=20, discover=0.4)
     numbers = [len(selection.take(is_last=is_last)[0].entries) for is_last in (False, True)]
     assert numbers == [12, 4]
-    found = kinds(0, 3)
-    selection.offer(range(20, 23), np.arange(20, 23), found, NOW, Estimation())
+    selection.offer(range(20, 23), np.arange(20, 23), kinds(0, 3), NOW, Estimation())
     assert selection.take(is_last=False)[0].entries == [20, 21, 22]
     assert len(selection.take(is_last=True)[0].entries) == 1
 

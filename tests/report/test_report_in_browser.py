@@ -181,8 +181,7 @@ def test_every_head_of_a_table_is_explained(opened: Callable[..., Page], busy: P
 def test_the_pointer_over_a_chart_tells_its_values(opened: Callable[..., Page], busy: Path) -> None:
     tab = opened(busy)
     chart = tab.locator("#headline svg.plot")
-    box = chart.bounding_box()
-    chart.hover(position={"x": 0.7 * box["width"], "y": 30})
+    chart.hover(position={"x": 0.7 * chart.bounding_box()["width"], "y": 30})
     settle(tab)
     assert "updates per 100 visits" in (chart.locator("[aria-label=tip]").text_content() or "")
 
@@ -347,8 +346,7 @@ def test_three_thousand_pages_are_searched(opened: Callable[..., Page], tmp_path
 def test_without_scripts_there_is_something_to_read(browser: Browser, busy: Path) -> None:
     tab = browser.new_page(viewport={"width": 400, "height": 900}, java_script_enabled=False)
     tab.goto(busy.as_uri())
-    text = tab.evaluate("document.body.innerText")
-    assert "51 of 160 pages changed" in text
+    assert "51 of 160 pages changed" in tab.evaluate("document.body.innerText")
     assert tab.evaluate("document.documentElement.scrollWidth") == 400
     tab.close()
 

@@ -147,6 +147,5 @@ def test_a_signal_ends_a_plan_that_takes_long(project: Shards) -> None:
     process = project.start("many", shards=3, HACS_BUDGET=3, HACS_POLICY="spiders.slow")
     wait_until((project.folder / "begun").exists, "the plan")
     process.send_signal(signal.SIGINT)
-    done = finish(process, 128 + signal.SIGINT, seconds=30.0)
-    assert done.log == ""
+    assert finish(process, 128 + signal.SIGINT, seconds=30.0).log == ""
     assert project.web.asked() == []

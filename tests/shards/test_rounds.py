@@ -40,8 +40,7 @@ def test_lots_are_of_fifty_and_fewer_near_the_end() -> None:
 def test_pages_never_seen_have_their_share_and_known_pages_the_rest() -> None:
     round_ = begun(10, for_new=4)
     seen = sum(round_.take(0, 99, 0)[0] for _ in range(20))
-    new = sum(round_.take(1, 0, 99)[1] for _ in range(20))
-    assert (seen, new) == (6, 4)
+    assert (seen, sum(round_.take(1, 0, 99)[1] for _ in range(20))) == (6, 4)
 
 
 @pytest.mark.parametrize(("new_first", "seen", "new"), [(0, 6, 4), (3, 6, 4), (9, 1, 9)])
@@ -103,8 +102,7 @@ def test_what_a_crawl_took_that_ended_in_order_is_used() -> None:
 def test_a_lot_whose_answer_was_lost_is_not_lost() -> None:
     round_ = begun(40)
     round_.take(0, 99, 0)
-    had = ShardShare(seen=10)
-    assert round_.take(0, 99, 0) == round_.take(0, 99, 0, had) == (7, 0)
+    assert round_.take(0, 99, 0) == round_.take(0, 99, 0, ShardShare(seen=10)) == (7, 0)
     assert round_.free == 23
 
 

@@ -60,8 +60,7 @@ def test_news_that_stay_rank_the_higher_the_more_often_they_came() -> None:
 
 @pytest.mark.parametrize("visits", [3, 5, 8])
 def test_a_page_whose_links_are_gone_at_the_next_visit_is_suspected(visits: int) -> None:
-    rates = rates_of([{1, 2, 3, 10 + day} for day in range(visits)])
-    assert rates.churn[0] >= CHURNING
+    assert rates_of([{1, 2, 3, 10 + day} for day in range(visits)]).churn[0] >= CHURNING
 
 
 def test_one_link_that_was_gone_at_once_is_enough_for_suspicion() -> None:
@@ -74,8 +73,7 @@ def test_one_link_that_was_gone_at_once_is_enough_for_suspicion() -> None:
 def test_a_control_visit_that_differed_is_evidence_whatever_stays() -> None:
     """Such as a list of the latest visitors."""
     for quiet in range(3):
-        rates = rates_of([*news(3), *news(3)[-1:] * quiet], controls={2})
-        assert rates.churning[0] > 0.9
+        assert rates_of([*news(3), *news(3)[-1:] * quiet], controls={2}).churning[0] > 0.9
 
 
 @pytest.mark.parametrize("other_days", [(6, 7), (2, 3)])

@@ -174,13 +174,12 @@ def _play(scenario: Scenario, match: Match) -> Score:
 
 def standings_parts(standings: Sequence[Standing]) -> Iterator[str | Table]:
     """Yield the standings as a table in Markdown, and a sentence that explains its columns."""
-    rows = [
-        [
-            shown(value, 3) if value is None or isinstance(value, float) else str(value)
-            for value in standing.as_row().values()
+    rows = zip(*(standing.as_row().values() for standing in standings), strict=True)
+    columns = {
+        title: [
+            shown(cell, 3) if cell is None or isinstance(cell, float) else cell for cell in cells
         ]
-        for standing in standings
-    ]
-    columns = dict(zip(_TITLES, zip(*rows, strict=True), strict=True))
+        for title, cells in zip(_TITLES, rows, strict=True)
+    }
     yield column_table(columns, texts=("policy",), is_markdown=True)
     yield from ("", _LEGEND)

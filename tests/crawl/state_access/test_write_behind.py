@@ -204,8 +204,7 @@ async def test_a_broken_state_is_not_tried_again_and_its_visits_are_counted_as_l
 
 
 async def test_visits_of_a_damaged_page_are_lost_and_others_are_written(world: StateAccess) -> None:
-    rubbish = Change(page_id_of(A), 0, b"\x01rubbish", bytes(ROW.itemsize))
-    world.state.store.write([rubbish])
+    world.state.store.write([Change(page_id_of(A), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     world.write_behind.record(visit(A, 1))
     world.write_behind.record(visit(B, 1))
     assert await world.write_behind.settle(), "none was given up"

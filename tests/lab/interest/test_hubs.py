@@ -67,8 +67,7 @@ def curves(mu: FloatArray, sigma: FloatArray) -> Curves:
 
 
 def test_a_site_with_many_pages_has_the_spread_of_all_their_reading() -> None:
-    random = np.random.default_rng(0)
-    mu, sigma = random.normal(-0.5, 0.6, 4000), np.full(4000, 0.8)
+    mu, sigma = np.random.default_rng(0).normal(-0.5, 0.6, 4000), np.full(4000, 0.8)
     site_of = np.repeat([0, 1], 2000)
     mu[2000:] += 2.0
     mus, sigmas, _ = interest_in_sites(

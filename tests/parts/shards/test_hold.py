@@ -74,8 +74,7 @@ class Held:
         await self.hold.take(self.worker)
 
     def send(self, url: str = URL) -> asyncio.Task[None]:
-        sending = self.handlers.download_request_async(Request(url))
-        return asyncio.ensure_future(sending)
+        return asyncio.ensure_future(self.handlers.download_request_async(Request(url)))
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         while not is_so():

@@ -57,8 +57,7 @@ class World:
         self.crawl.clock = lambda: BEGAN + 60
         self.timers = timers
         self.part = self.crawl.parts.of(Shards)
-        ranker = Ranker.of(self.crawl.crawler)
-        self.ranker = ranker
+        self.ranker = Ranker.of(self.crawl.crawler)
         self.error: type[StateError] | None = None
         self._run: Callable[..., Deferred[Any]] = self.part._worker.run
         self.part._worker.run = self.run

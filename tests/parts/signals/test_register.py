@@ -77,8 +77,7 @@ def recorded(store: Store) -> dict[str, float]:
 
 def test_signals_since_the_last_visit_are_counted_and_the_time_watched(store: Store) -> None:
     state = visited(store)
-    sites = listen(state, 2, {URLS[0]: -5})
-    assert sites == (site_id(URLS[0]),)
+    assert listen(state, 2, {URLS[0]: -5}) == (site_id(URLS[0]),)
     assert (recorded(store)["count"], recorded(store)["watched"]) == (0, 2.0)
     listen(state, 6, {URLS[0]: 3})
     listen(state, 7, {URLS[0]: 3})
