@@ -94,7 +94,7 @@ def _folded(output: str) -> str:
     lines = [
         part
         for line in output.splitlines()
-        for part in (textwrap.wrap(line, WIDTH) if line.startswith("INFO: HACS") else [line])
+        for part in (textwrap.wrap(line, WIDTH) if line.startswith("INFO: ") else [line])
     ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
