@@ -94,8 +94,6 @@ def churn_of(
         lifetimes = np.zeros(len(gaps.days), np.uint8)
     churn, churning, rates = np.zeros(len(gaps)), np.zeros(len(gaps)), rates.copy()
     is_suspicious = _suspicious(gaps, lifetimes, rates @ RATES, prior)
-    if not is_suspicious.any():
-        return Churn(rates, churn, churning)
     pages, mine = np.flatnonzero(is_suspicious), lifetimes[np.repeat(is_suspicious, gaps.counts)]
     for some, cut, few in gaps.of(is_suspicious).in_blocks(_BLOCK):
         mass = _posterior(few, mine[cut], prior, churning_pages)

@@ -249,8 +249,7 @@ def _visits_in(windows: Windows, watched_days: FloatArray, visits: Visits) -> In
     order = page_of_value(visits.offsets) * span + (days - least)
     origin = windows.page * span + (windows.origin_days - least) + _ROUNDING
     begins = np.searchsorted(order, origin, side="right")
-    number: IndexArray = np.searchsorted(order, origin + watched_days, side="right") - begins
-    return number
+    return np.asarray(np.searchsorted(order, origin + watched_days, side="right") - begins)
 
 
 def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
@@ -262,8 +261,7 @@ def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayL
     """
     k = np.asarray(intervals, np.float64)
     share = np.minimum(np.asarray(updated, np.float64), k - 0.5) / k
-    rate: FloatArray = -np.log1p(-share) / np.asarray(interval_days, np.float64)
-    return rate
+    return np.asarray(-np.log1p(-share) / np.asarray(interval_days, np.float64))
 
 
 def duane_line(windows: Windows) -> tuple[FloatArray, FloatArray]:

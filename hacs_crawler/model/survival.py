@@ -130,8 +130,7 @@ def days_out_of_date(
         return np.where(r < 1e-4, r * time / 2, exact)  # the series avoids cancellation
 
     fast, slow = (of_one(np.asarray(rate, np.float64)) for rate in (fast_per_day, slow_per_day))
-    stale_days: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
-    return stale_days
+    return np.asarray(np.maximum(share * fast + (1.0 - share) * slow, 0.0))
 
 
 def fitted(
@@ -161,25 +160,21 @@ def fitted(
     weight[(begins <= days) & (ends >= days)] = _WEIGHTS[0]
     weight = np.sqrt(weight / (_LEAST_VARIANCE + survival * (1.0 - survival)))
     survival *= weight
-    decays = np.empty((len(TIMES), *rates.shape))
-    of_fast, of_slow = decays[:, 0], decays[:, 1]
+    decays, slopes = np.empty((len(TIMES), *rates.shape)), np.empty((5, *days.shape))
     groups = [*decays.reshape(5, 8, rates.size)]
-    by_share, by_fast, by_slow, rest, product = np.empty((5, *days.shape))
+    by_rates, (by_fast, by_slow, by_share, rest, product) = slopes[:2], slopes
     pairs = [*combinations_with_replacement((by_share, by_fast, by_slow, rest), 2)][:-1]
     first_days, ones = -TIMES[_ORDER[:8], None], np.ones(len(TIMES))
     for _ in range(_STEPS):
         np.exp(rates.ravel() * first_days, out=groups[0])
         for before, twice in pairwise(groups):
             np.square(before, out=twice)
-        np.multiply(of_fast, weight, out=by_fast)
-        np.multiply(of_slow, weight, out=by_slow)
+        np.multiply(decays.swapaxes(0, 1), weight, out=by_rates)
         np.subtract(by_fast, by_slow, out=by_share)
         np.subtract(survival, by_slow, out=rest)
         rest -= share * by_share
-        by_fast *= days
-        by_fast *= -share * fast
-        by_slow *= days
-        by_slow *= (share - 1.0) * slow
+        by_rates *= days
+        by_rates *= (np.array((-share, share - 1.0)) * rates)[:, None]
         if some_grow:
             by_slow[:, grows] += by_fast[:, grows]
             by_fast[:, grows] = 0.0
@@ -193,7 +188,8 @@ def fitted(
 
 
 def _solved(sums: list[FloatArray]) -> FloatArray:
-    """Solve the normal equations for the steps, of all pages together: LAPACK takes each by itself."""
+    """Return the steps that solve the normal equations, from the sums of products of their terms."""
+    # of all pages together: LAPACK would solve those of each page by itself
     a, ab, ac, ra, b, bc, rb, c, rc = sums
     a, b, c = (one * (1.0 + _DAMPING) + _LEAST for one in (a, b, c))
     u, v, w = ab / a, ac / a, ra / a
