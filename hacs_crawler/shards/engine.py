@@ -51,7 +51,8 @@ WORKER_SECONDS: Final = 60.0
 _PACKAGE: Final = "hacs-crawler"
 _PRELOADED: Final = "hacs_crawler.shards.preloaded"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
-_LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
+# The last line of a traceback, or of a usage error: neither has a time, as lines of the log do.
+_ERROR: Final = re.compile(r"[\w. -]+(?:: |$)")
 # Starting a process also polls the other ones; if two threads read one exit status, the second
 # would get 255.
 _status_lock: Final = Lock()
@@ -260,10 +261,10 @@ def _end_with_starter() -> None:
 
 
 def _last_error(log: Path) -> str:
-    """Return the last error in a log, or the last line of a traceback."""
+    """Return the last error in a log, or its last line if that is an error's."""
     lines = [line for line in log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
     errors = [line for line in lines if " ERROR: " in line]
-    errors = errors or [line for line in lines[-1:] if not _LOG_LINE.match(line)]
+    errors = errors or [line for line in lines[-1:] if _ERROR.match(line)]
     return errors[-1][-300:] if errors else "its log has no error"
 
 
