@@ -13,7 +13,7 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.ranking.demands import NOTHING, Demanded
-from hacs_crawler.state import Counted, News, Recorded, chance_of_new_links
+from hacs_crawler.state import CHURN_SECONDS, Counted, News, Recorded, chance_of_new_links
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import ONLY_REQUESTS
@@ -202,6 +202,7 @@ class CrawlStats:
             ("list_updates", sum(visited.updated_site for visited in lists)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
             ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
+            ("soon_again", sum(visited.came_soon for visited in seen)),
             ("baselines", sum(visited.has_other_rules for visited in seen)),
         ):
             if number:
@@ -285,6 +286,14 @@ class CrawlStats:
         for name, remark in _REMARKS.items():
             if number := stat(name):
                 logger.info("%s %s", counted(number, "visit"), remark)
+        if (soon := stat("soon_again") - stat("controls")) > 0:
+            logger.info(
+                "%s visited again within %d s: that counts as a control visit, which takes new %ss for "
+                "churn, not for news, so let more time pass between two runs",
+                counted(soon, "page was", "pages were"),
+                CHURN_SECONDS,
+                self.watched,
+            )
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)
             settings = {"link": "HACS_LINKS_DENY", "item": "HACS_WATCH_IGNORE"}

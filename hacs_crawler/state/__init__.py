@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.digests import digest_number as digest_number
     from hacs_crawler.state.estimation import (
+        CHURN_SECONDS as CHURN_SECONDS,
         Estimation as Estimation,
         baselines_of as baselines_of,
         histories as histories,

@@ -41,7 +41,7 @@ from hacs_crawler.utils.times import DAY
 
 _Seconds = NDArray[np.uint32]
 # In a gap this short, all changes come from the request.
-CONTROL_SECONDS: Final = 30
+CHURN_SECONDS: Final = 30
 # A share of churning pages so small that no history outweighs it.
 _NO_CHURN: Final = 1e-300
 # Relative difference up to which rates count as equal: rounding depends on the batch.
@@ -246,7 +246,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
     if updated is not None:
         is_new = np.append(updated, False)[places] & (latest_of_page > first) & ~is_chosen
         is_lost = is_new & (np.minimum.reduceat(until, begins) == first)
-        is_control = updated & (np.diff(visits, prepend=0) <= CONTROL_SECONDS)
+        is_control = updated & (np.diff(visits, prepend=0) <= CHURN_SECONDS)
         keep = np.zeros(len(pages), np.bool_)
         if (baselines := baselines_of(pages)) is not None:
             # a visit by other rules does not show whether links are still there
@@ -297,7 +297,7 @@ def _is_measured(page: Page) -> bool:
     visits = page.visits
     places = (bisect_left(visits, at) for at in page.update_times)
     return any(
-        0 < index < len(visits) and visits[index] - visits[index - 1] <= CONTROL_SECONDS
+        0 < index < len(visits) and visits[index] - visits[index - 1] <= CHURN_SECONDS
         for index in places
     )
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
+from hacs_crawler.state.estimation import CHURN_SECONDS
 from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.outcome_log import MOST_LINKS, PACKED, flags_of
 from hacs_crawler.state.page import Counted, News, Page, Visit
+from hacs_crawler.state.rule_changes import is_of_items
 from hacs_crawler.state.site_links import LinkClaim, owned_links
 
 
@@ -52,6 +54,12 @@ class Recorded(Struct, frozen=True):
             0,
             self.visit.rules,
         }
+
+    @property
+    def came_soon(self) -> bool:
+        """Whether differences from the visit before count as churn, as those of a control visit."""
+        gap = self.visit.at - (self.before.last_visit or 0)
+        return 0 < gap <= CHURN_SECONDS and not is_of_items(self.after.latest_rules)
 
     @property
     def updated_site(self) -> bool:

@@ -12,6 +12,7 @@ from scrapy.utils.test import get_crawler
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
+from hacs_crawler.state.rule_changes import ITEMS
 from hacs_crawler.watch import ONLY_REQUESTS
 
 
@@ -21,13 +22,13 @@ def stats(caplog):
     return CrawlStats(MemoryStatsCollector(get_crawler()))
 
 
-def recorded(p: float, is_update: bool, *, days: float = 1.0) -> Recorded:
+def recorded(p: float, is_update: bool, *, days: float = 1.0, seconds: int = 31) -> Recorded:
     """A second visit of a page, with what was predicted of it."""
     url = "http://a.example/"
     before = merged(Page(url), Visit(url, 1, marks=frozenset({1}))).after
     prediction = Prediction(1, 1, p, 0.1, days, 0.0)
     shown = frozenset({1, 2} if is_update else {1})
-    visit = Visit(url, 2, marks=shown, prediction=prediction)
+    visit = Visit(url, 1 + seconds, marks=shown, prediction=prediction)
     return merged(before, visit)
 
 
@@ -50,6 +51,23 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
     assert (stats.predicted, stats.found_updates) == (1, 1)
     stats.log_summary()
     assert caplog.messages == ["HACS visited 2 pages: 2 new links on 2 pages."]
+
+
+@pytest.mark.parametrize(
+    ("rules", "own", "said"),
+    [(0, 0, ["2 pages were"]), (0, 1, ["1 page was"]), (0, 2, []), (ITEMS, 0, [])],
+)
+def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
+    stats, caplog, rules, own, said
+):
+    visits = [recorded(0.5, False, seconds=seconds) for seconds in (1, 30, 31)]
+    for some in visits:
+        some.after.rule_changes = {1: rules}
+    stats.count("controls", own)
+    stats.count_recorded(visits, "page")
+    stats.log_summary()
+    again = " visited again within 30 s: "
+    assert [line.split(again)[0] for line in caplog.messages if again in line] == said
 
 
 @pytest.mark.parametrize(
