@@ -37,10 +37,17 @@ from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
 from hacs_crawler.state import News, Page, Recorded, Visit, is_of_items
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
 
+logger = safe_logger(__name__)
+
 _NOTHING: Final = Observation(None)
+_ONE_PAGE: Final = (
+    "Requests for %s with different bodies are for one page, and will seem to update it: each needs "
+    'its own meta["hacs_page"] (a fragment makes no difference)'
+)
 
 
 class LinkAdditionsMiddleware:
@@ -54,8 +61,9 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        # The first body sent for each page that `hacs_page` does not name.
-        self._bodies: dict[str, bytes] = {}
+        # The first body sent for each page in this round.
+        self._bodies: dict[int, bytes] = {}
+        self._warnings = set[str]()
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.on_item: Callable[[Any, Verdict | None], None] | None = None
         self._crawl.before_end(self._end_all)
@@ -119,9 +127,9 @@ class LinkAdditionsMiddleware:
         mark_answered(request, tag)
         if url is not None:
             self._observe(request, response, url, tag)
-            body = b"" if "hacs_page" in request.meta else request.body
-            if body and self._bodies.setdefault(url, body) != body:
-                stats.posted = f"Requests for {url} with different bodies are for one page"
+            body = request.body
+            if body and self._bodies.setdefault(page_id_of(url), body) != body:
+                self._warn(_ONE_PAGE, url)
         elif (
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
@@ -248,6 +256,13 @@ class LinkAdditionsMiddleware:
         """Record the remaining visits at the end: of pages whose callback's output nobody read."""
         for response in list(self._awaited):
             self._end(response, False)
+        self._bodies.clear()
+
+    def _warn(self, message: str, page: str) -> None:
+        """Warn of the first page with a problem, once in a run."""
+        if message not in self._warnings:
+            self._warnings.add(message)
+            logger.warning(message, page)
 
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
         """Record an observation, and report its outcome."""

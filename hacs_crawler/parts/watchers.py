@@ -125,7 +125,8 @@ class Watchers(CrawlPart):
             has_others = stats.has_pages or stats.not_a_page is not None
             logger.log(
                 logging.INFO if has_others else logging.WARNING,
-                '%s: set meta["hacs_page"] of the request to a URL that no other request has',
+                '%s: set meta["hacs_page"] of the request to a URL that no other request has (a '
+                "fragment makes no difference)",
                 stats.posted,
             )
         empty = stats.get("not_observed/nothing_shown")

@@ -1,6 +1,7 @@
 """Which answers are visits of their page, and what a project says of them."""
 
 import json
+import re
 
 import pytest
 
@@ -108,10 +109,14 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
     assert visits == [(1, 0), (1, 0), (0, 1)]
 
 
+@pytest.mark.parametrize("meta", ["{'hacs': True}", "{'hacs_page': f'{response.url}#{body}'}"])
 def test_it_is_said_if_requests_with_different_bodies_are_for_one_page(
-    any_spider: AnySpider, site: Site
+    any_spider: AnySpider, site: Site, meta: str
 ) -> None:
-    post = "response.request.replace(method='POST', meta={'hacs': True}, body=body, callback=print)"
+    post = f"response.request.replace(method='POST', meta={meta}, body=body, callback=print)"
     site.set("/page", "/one")
-    crawl = any_spider.run(SPIDER.format(parse=f"return [{post} for body in ('one', 'two')]"))
-    assert f"Requests for {site.url}/page with different bodies are for one page" in crawl.log
+    crawl = any_spider.run(
+        SPIDER.format(parse=f"return [{post} for body in ('one', 'two', 'six')]")
+    )
+    said = f"WARNING: Requests for {site.url}/page(#\\w+)? with different bodies are for one page"
+    assert len(re.findall(said, crawl.log)) == 1
