@@ -4,6 +4,7 @@ import gc
 import re
 from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import entry_points
 from pkgutil import iter_modules
 
 import scrapy.commands
@@ -31,5 +32,6 @@ for name in sorted(modules):
     with suppress(ImportError):
         import_module(name)
 gc.enable()
+entry_points()  # what is installed, which Scrapy asks at each start, is then in memory
 # keep this memory shared: a full collection in a crawl would write to all of it
 gc.freeze()
