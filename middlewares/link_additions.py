@@ -21,6 +21,7 @@ from hacs_crawler.crawl.meta import (
     is_start,
     mark_added,
     mark_answered,
+    page_id_or_none,
     page_url,
     tag_of,
     take_over,
@@ -131,8 +132,12 @@ class LinkAdditionsMiddleware:
             if body and self._bodies.setdefault(page_id_of(url), body) != body:
                 self._warn(_ONE_PAGE, url)
         elif (
-            request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
+            (said := request.meta.get("hacs")) is not False
+            and (named := request.meta.get("hacs_page")) is not None
+            and page_id_or_none(str(named)) is None
         ):
+            self._warn("hacs_page = %r is not a URL", named)
+        elif said is not False and request.method != "GET" and is_start(request):
             posted = f"{response.url} was requested by {request.method}"
             why = "only pages requested by GET are ranked and recorded"
             stats.posted = stats.posted or f"{posted}, and {why}"
@@ -258,7 +263,7 @@ class LinkAdditionsMiddleware:
             self._end(response, False)
         self._bodies.clear()
 
-    def _warn(self, message: str, page: str) -> None:
+    def _warn(self, message: str, page: object) -> None:
         """Warn of the first page with a problem, once in a run."""
         if message not in self._warnings:
             self._warnings.add(message)

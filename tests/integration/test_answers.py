@@ -109,14 +109,29 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
     assert visits == [(1, 0), (1, 0), (0, 1)]
 
 
-@pytest.mark.parametrize("meta", ["{'hacs': True}", "{'hacs_page': f'{response.url}#{body}'}"])
-def test_it_is_said_if_requests_with_different_bodies_are_for_one_page(
-    any_spider: AnySpider, site: Site, meta: str
+POSTS = SPIDER.format(
+    parse="""yield {"at": response.url}
+
+        async def start(self):
+            page = self.start_urls[0]
+            for body in ("one", "two", "six"):
+                yield scrapy.Request(page, method="POST", body=body, meta=META)"""
+)
+ONE_PAGE = r"Requests for SITE/page(#\w+)? with different bodies are for one page"
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ("{'hacs': True}", ONE_PAGE),
+        ("{'hacs_page': f'{page}#{body}'}", ONE_PAGE),
+        ("{'hacs_page': 'q=1'}", "hacs_page = 'q=1' is not a URL"),
+    ],
+)
+def test_it_is_said_if_posted_requests_share_a_page_or_name_none(
+    any_spider: AnySpider, site: Site, meta: str, said: str
 ) -> None:
-    post = f"response.request.replace(method='POST', meta={meta}, body=body, callback=print)"
     site.set("/page", "/one")
-    crawl = any_spider.run(
-        SPIDER.format(parse=f"return [{post} for body in ('one', 'two', 'six')]")
-    )
-    said = f"WARNING: Requests for {site.url}/page(#\\w+)? with different bodies are for one page"
-    assert len(re.findall(said, crawl.log)) == 1
+    crawl = any_spider.run(POSTS.replace("META", meta))
+    assert len(re.findall(f"WARNING: {said}".replace("SITE", site.url), crawl.log)) == 1
+    assert "was requested by POST" not in crawl.log
