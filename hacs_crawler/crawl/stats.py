@@ -257,6 +257,7 @@ class CrawlStats:
         # rejected answers have a line below
         missed = sum(number for number, _, _ in unseen) + because["rejected"]
         phrases = [f"{counted(number, noun)} {what}" for number, noun, what in unseen if number]
+        gone = stat("dropped/gone")
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
         updates = stat("site_updates" if self._counts_by_site else "updates")
@@ -268,6 +269,7 @@ class CrawlStats:
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
             f"{missed:,} were not seen" if len(phrases) > 1 else "".join(phrases),
             f"Requests left for next time: {left:,}" if left else "",
+            counted(gone, "page is gone and waits", "pages are gone and wait") if gone else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
         if len(phrases) > 1:  # a line of their own, so that the sentence stays short

@@ -96,8 +96,10 @@ def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
         ),
         (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
-            "HACS visited 0 of 4 requested pages. 1 request failed. Requests left for next time: 3.",
+            "HACS visited 0 of 4 requested pages. 1 request failed. Requests left for next time: 3. 9 "
+            "pages are gone and wait.",
         ),
+        ({"dropped/gone": 1}, "HACS visited 0 pages. 1 page is gone and waits."),
         (
             {"gone": 1, "not_observed": 2, "not_observed/nothing_shown": 1},
             "HACS visited 0 of 3 requested pages. 3 were not seen.\nNot seen: 1 page "
