@@ -39,6 +39,8 @@ LEVELS = ("website", "homepage")
 # The maximum number of links from the homepage, by the unit of `depth`; some calendars are endless.
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 SWITCHES = ("", "0", "1")
+# Reasons that only the closing lines give.
+_SAID_AT_THE_END = frozenset({"cached", "doubtful"})
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 1440.0}
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})$", re.IGNORECASE)
@@ -244,9 +246,10 @@ class ScholarSpider(Spider):
     async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Any]:
         """Yield the page's new publications, and follow its links inside the site."""
         outcome, links = response.meta.get("hacs"), kwargs.get("links", 0)
-        if isinstance(outcome, NotObserved) and not links and outcome.reason != "cached":
+        if isinstance(outcome, NotObserved) and not links:
             why = outcome.reason.replace("_", " ")
-            self.logger.warning("%s was not seen: %s", printable(outcome.requested_url), why)
+            if why not in _SAID_AT_THE_END:
+                self.logger.warning("%s was not seen: %s", printable(outcome.requested_url), why)
         if not isinstance(outcome, Outcome):
             return
         self._has_news = self._has_news or outcome.is_update
@@ -291,9 +294,10 @@ class ScholarSpider(Spider):
     def on_failure(self, failure: Failure) -> None:
         """Log in one line why a page could not be visited; the middlewares have recorded that.
 
-        If the host is unknown, it was logged already, once for all its pages.
+        If the host is unknown or the crawl has failed, that was logged already, once for all pages.
         """
-        if type(failure.value).__name__ in NO_HOST:
+        has_failed = Crawl.of(self.crawler).failure is not None
+        if has_failed or type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
         # for a truncated answer, this is Twisted's response

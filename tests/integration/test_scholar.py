@@ -74,6 +74,10 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
     ]
     assert (crawl.stat("hacs/updates"), crawl.stat("hacs/new_links")) == (1, 3)
     assert project.crawl(seeds).items == []
+    site.set("/~ada/", "old.pdf")
+    doubtful = project.crawl(seeds)
+    assert "1 visit lacked a quarter or more" in doubtful.log
+    assert "was not seen" not in doubtful.log
     site.set("/~ada/", "old.pdf", "new.pdf", "https://doi.org/10.1000/182", "/cv.html", "/talk")
     empty = project.crawl(seeds)
     assert (empty.items, empty.stat("hacs/new_links")) == ([], 1)
@@ -125,6 +129,7 @@ def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     for page, why in {"gone": "status 404", "empty": "empty", "cv": "other type"}.items():
         assert f"/~{page}/ was not seen: {why}" in crawl.log
     crawl = project.crawl(seeds, HACS_BUDGET=1)
+    assert "HACS visited 0 pages. 1 page is gone and waits." in crawl.log
     assert site.visited() == []
     assert crawl.stat("hacs/dropped/gone") == 1
     assert "HACS_BUDGET = 1 applies to the seeds" in crawl.log

@@ -21,6 +21,7 @@ def test_a_clock_that_fails_while_a_crawl_runs_ends_it_with_a_line_and_what_was_
     settings = {"HACS_CLOCK": f"tests.clocks.{clock}", **PROMPT}
     crawl = project.crawl(fill(site, 40), status=1, **settings)
     assert crawl.log.count(line) == 1, crawl.log
+    assert "was not seen" not in crawl.log
     assert crawl.stat("hacs/visits") > 0
     pages = whole_pages(project.state).values()
     assert [list(page.visits) for page in pages] == crawl.stat("hacs/visits") * [[START]]
