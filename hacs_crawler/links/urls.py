@@ -95,6 +95,8 @@ def check_url(url: str) -> str | None:
     if len(url) > LONGEST_URL:
         return f"longer than {LONGEST_URL} characters"
     if (match := _UNUSABLE(url)) is not None:
+        if "://" not in url and "." not in url:
+            return "no URL"
         return f"space or control character U+{ord(match[0]):04X} at column {match.start() + 1}"
     try:
         return _check_parts(url)
