@@ -88,11 +88,19 @@ class OnlyChanges:
 
     def close_spider(self, spider: Spider | None = None) -> None:
         """Warn of items that are not from pages."""
-        if self._outside and Crawl.of(self._crawler).failure is None:
+        crawl = Crawl.of(self._crawler)
+        if self._outside and crawl.failure is None:
+            remedies, stats = list[str](), crawl.stats
+            if stats.not_a_page is not None:
+                remedies += ['HACS_PAGES = "all"'] * (crawl.config.pages != "all")
+                remedies.append('meta["hacs"] = True in requests')
+            if remedies or stats.posted:
+                remedies.append('meta["hacs_page"] of each POST request to a URL of its own')
+                stats.posted = ""  # else the summary repeats this advice
             logger.warning(
-                "%s came from start() or answers that are not pages, and will pass in every run: set "
-                'HACS_PAGES = "all", or meta["hacs"] = True in requests, or for POST meta["hacs_page"]',
+                "%s came from start() or answers that are not pages, and will pass in every run%s",
                 counted(self._outside, "item"),
+                f": set {', or '.join(remedies)}" * bool(remedies),
             )
 
     def _tell(self, item: Any, verdict: Verdict | None) -> None:

@@ -109,13 +109,14 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
     assert visits == [(1, 0), (1, 0), (0, 1)]
 
 
-POSTS = SPIDER.format(
-    parse="""yield {"at": response.url}
+POSTS = ONLY_CHANGES.replace(
+    "yield from response.json()",
+    """yield {"at": response.url}
 
         async def start(self):
             page = self.start_urls[0]
             for body in ("one", "two", "six"):
-                yield scrapy.Request(page, method="POST", body=body, meta=META)"""
+                yield scrapy.Request(page, method="POST", body=body, meta=META)""",
 )
 ONE_PAGE = r"Requests for SITE/page(#\w+)? with different bodies are for one page"
 
@@ -126,12 +127,13 @@ ONE_PAGE = r"Requests for SITE/page(#\w+)? with different bodies are for one pag
         ("{'hacs': True}", ONE_PAGE),
         ("{'hacs_page': f'{page}#{body}'}", ONE_PAGE),
         ("{'hacs_page': 'q=1'}", "hacs_page = 'q=1' is not a URL"),
+        ("{}", r"3 items .* will pass in every run: set meta..hacs_page.. of each POST"),
     ],
 )
-def test_it_is_said_if_posted_requests_share_a_page_or_name_none(
+def test_it_is_said_once_if_posted_requests_share_a_page_or_have_none(
     any_spider: AnySpider, site: Site, meta: str, said: str
 ) -> None:
     site.set("/page", "/one")
-    crawl = any_spider.run(POSTS.replace("META", meta))
+    crawl = any_spider.run(POSTS.replace("META", meta), HACS_PAGES="all", HACS_WATCH="items")
     assert len(re.findall(f"WARNING: {said}".replace("SITE", site.url), crawl.log)) == 1
     assert "was requested by POST" not in crawl.log

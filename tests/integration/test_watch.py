@@ -426,7 +426,9 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
         crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE)
         assert len(crawl.items) == 3
         said = "3 items came from start() or answers that are not pages, and will pass in every run"
-        assert said in crawl.log
+        assert (
+            f'{said}: set HACS_PAGES = "all", or meta["hacs"] = True in requests, or' in crawl.log
+        )
     given = {"HACS_WATCH": "items", "HACS_PAGES": "all", **PIPELINE}
     followed = any_spider.run(LISTS, HACS_WEIGHTS='{"/none/": 2}', **given)
     assert "HACS_WEIGHTS: '/none/' matches no known page" in followed.log
