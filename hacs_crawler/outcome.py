@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from hacs_crawler.links import canonical_link, citation_fingerprint, link_fingerprint
 from hacs_crawler.state import Page
@@ -68,6 +68,13 @@ class Expected(_Told, dict[str, Any]):
     callbacks get these for any page, with the `is_known`, `is_first` and `last_update` that the
     `Outcome` would have without this visit.
     """
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise AttributeError, which says when there will be an `Outcome`."""
+        raise AttributeError(
+            f"a prediction has no attribute {name!r}; if items are watched, the Outcome exists only "
+            "after the callback: the signal page_visited has it"
+        )
 
 
 @dataclass

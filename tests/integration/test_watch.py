@@ -127,6 +127,7 @@ def test_the_items_that_a_callback_yields_are_what_its_page_shows(
 
 BROKEN = {
     "raises": "raise ValueError(text)",
+    "asks": "response.meta['hacs'].is_new(text)",
     "closes": "from scrapy.exceptions import CloseSpider; raise CloseSpider('enough')",
 }
 
@@ -145,6 +146,7 @@ def test_a_callback_that_is_cut_short_or_raises_at_once_is_no_observation(
         cut = CRAWLING.replace("return [", "return 1 / 0 and [")
     crawl = any_spider.run(cut, tracebacks=True, HACS_WATCH="items")
     assert crawl.items == [{"job": "C"}] * (end in BROKEN)
+    assert ("no attribute 'is_new'; if items are watched, the" in crawl.log) is (end == "asks")
     assert crawl.stat("hacs/not_observed/callback_failed") == 1
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/unfinished")) == (0, 0)
     assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
