@@ -322,9 +322,8 @@ def _rate(document: dict[str, Any], config: Config) -> str:
     rate, estimator = document["rate_per_day"], document["rate_estimator"]
     text = f"{rate:.4g} a day: an update every {interval_text(rate)}"
     if document["rate_interval"] is not None:
-        low, high = document["rate_interval"]
-        interval = f"{interval_text(high)} to {interval_text(low)}"
-        text += f" ({100 * INTERVAL:.0f} % of the posterior: {interval})"
+        low, high = map(interval_text, document["rate_interval"])
+        text += f" ({100 * INTERVAL:.0f} % of the posterior: {high} to {low})"
     if document["rate_is_prior"]:
         return f"{text}, the prior: a rate of its own takes {VISITS_OF_A_RATE} visits"
     text += f", by {estimator}"
@@ -339,7 +338,8 @@ def _rate(document: dict[str, Any], config: Config) -> str:
 def _effect(event: str, factor: float) -> str:
     """Say how a factor changes the probability of an event."""
     times, word = (factor, "likelier") if factor > 1 else (1 / factor, "less likely")
-    return f"makes {event} {times:.3g} times {word}" if times >= TELLING else "hardly matters"
+    much = f"{times:.3g}" if times <= 100 else "more than 100"
+    return f"makes {event} {much} times {word}" if times >= TELLING else "hardly matters"
 
 
 def _signals(signals: PageSignals) -> str:

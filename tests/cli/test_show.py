@@ -162,6 +162,21 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -
     assert facts["p"] < facts["p_without_siblings"]
 
 
+@pytest.mark.parametrize(("ago", "times"), [(600, "more than 100"), (DAY, "20.3")])
+def test_a_large_effect_of_siblings_is_not_given_as_a_number(
+    tmp_path: Path, ago: int, times: str
+) -> None:
+    record(tmp_path, [Visit(ADA, NOW - ago, marks=frozenset({1}))])
+    quiet = [NOW - ago - 1 - 40 * DAY * number for number in range(9, -1, -1)]
+    marks_at = {**dict.fromkeys(quiet, frozenset({1})), NOW - 1: frozenset({2})}
+    for page in "abc":
+        record(tmp_path, (Visit(f"{ADA}{page}", at, marks=marks) for at, marks in marks_at.items()))
+    with opened(tmp_path) as state:
+        state.store.write_meta({"siblings": {"sibling_correlation": 0.99}})
+    shown = hacs_show(tmp_path, ADA).stdout
+    assert f"their history makes an update {times} times likelier" in shown
+
+
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
     record(folder, [Visit(ADA, NOW - DAY, News.GONE)])
     gone = "not before 2024-10-10 00:00: it is gone"
