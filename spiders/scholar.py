@@ -39,8 +39,6 @@ LEVELS = ("website", "homepage")
 # The maximum number of links from the homepage, by the unit of `depth`; some calendars are endless.
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 SWITCHES = ("", "0", "1")
-# Reasons that only the closing lines give.
-_SAID_AT_THE_END = frozenset({"cached", "doubtful"})
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 1440.0}
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})$", re.IGNORECASE)
@@ -248,7 +246,7 @@ class ScholarSpider(Spider):
         outcome, links = response.meta.get("hacs"), kwargs.get("links", 0)
         if isinstance(outcome, NotObserved) and not links:
             why = outcome.reason.replace("_", " ")
-            if why not in _SAID_AT_THE_END:
+            if why not in {"cached", "doubtful"}:  # the closing lines count these
                 self.logger.warning("%s was not seen: %s", printable(outcome.requested_url), why)
         if not isinstance(outcome, Outcome):
             return
@@ -296,8 +294,7 @@ class ScholarSpider(Spider):
 
         If the host is unknown or the crawl has failed, that was logged already, once for all pages.
         """
-        has_failed = Crawl.of(self.crawler).failure is not None
-        if has_failed or type(failure.value).__name__ in NO_HOST:
+        if Crawl.of(self.crawler).failure or type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
         # for a truncated answer, this is Twisted's response

@@ -290,11 +290,10 @@ class CrawlStats:
                 logger.info("%s %s", counted(number, "visit"), remark)
         if (soon := stat("soon_again") - stat("controls")) > 0:
             logger.info(
-                "%s visited again within %d s: that counts as a control visit, which takes new %ss for "
-                "churn, not for news, so let more time pass between two runs",
+                "%s visited again within %d s: that counts as a control visit, which takes "
+                "differences for churn, not for news, so let more time pass between two runs",
                 counted(soon, "page was", "pages were"),
                 CHURN_SECONDS,
-                self.watched,
             )
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)
