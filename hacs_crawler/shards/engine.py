@@ -208,14 +208,14 @@ def start_server(*, is_fork: bool = False) -> None:
     not have an open state. If this process has other threads, it is not forked: locks that they hold
     would stay locked.
     """
-    is_fork = is_fork and active_count() == 1
-    import_module(_PRELOADED) if is_fork else forkserver.set_forkserver_preload([_PRELOADED])
+    forkserver.set_forkserver_preload([_PRELOADED])
     # SIGTERM to the whole group would kill the server, and lose the exit statuses of its forks, so it
     # inherits a mask. The tracker has to run already: starting it would unblock the signal.
     resource_tracker.ensure_running()
     before, spawn = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}), util.spawnv_passfds
     try:
-        if is_fork:
+        if is_fork and active_count() == 1:
+            import_module(_PRELOADED)  # before the fork, so that this process has it, too
             util.spawnv_passfds = _fork
         forkserver.ensure_running()
     finally:
