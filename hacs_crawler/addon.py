@@ -1,7 +1,5 @@
 """The Scrapy add-on: one line in ADDONS switches HACS on."""
 
-from __future__ import annotations
-
 import atexit
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """The checks of `hacs doctor`: versions, settings, the add-on, the state, browser and archives."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Iterator

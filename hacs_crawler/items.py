@@ -1,7 +1,5 @@
 """The items that the spiders yield."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

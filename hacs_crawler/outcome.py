@@ -1,7 +1,5 @@
 """Outcomes of visits, as spiders get them in `response.meta["hacs"]`."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass

@@ -5,8 +5,6 @@ first of them takes the parser out of it: the others get None, which stands for 
 sends many start requests of one host together, so it asks again if the answer is None.
 """
 
-from __future__ import annotations
-
 from inspect import iscoroutinefunction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Visits scholarly homepages, those most likely to have new links first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """Fills the state from the captures of a web archive, as if our own crawler had made the visits."""
 
-from __future__ import annotations
-
 import re
 from calendar import monthrange
 from collections import Counter

@@ -1,7 +1,5 @@
 """The new things that visits to all pages of a state found, newest first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A state opened for reading: pages, visits, outcome records and the plan, as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Compares policies on known histories, in a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables: named columns of one length, as numpy arrays, frames and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The web archives in HACS_ARCHIVES: their addresses, kinds of index, and rate limits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The `hacs` command: lists all commands by purpose, and imports a command only to run it."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """Shared by commands: the Scrapy project's settings, its state, and signals to stop."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress

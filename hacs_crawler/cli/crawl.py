@@ -1,7 +1,5 @@
 """`hacs crawl` runs a spider over all shards of a state; `hacs plan` begins a round of them."""
 
-from __future__ import annotations
-
 from contextlib import closing, nullcontext, suppress
 from itertools import chain, product
 from typing import Annotated, Final

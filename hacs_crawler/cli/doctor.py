@@ -1,7 +1,5 @@
 """`hacs doctor`: checks of versions, settings, wiring, state, browser and archives, one per line."""
 
-from __future__ import annotations
-
 import typer
 from scrapy.utils.conf import closest_scrapy_cfg
 

@@ -1,7 +1,5 @@
 """`hacs evaluate`: the papers' evaluations of a state, or of timelines in files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hacs experiment` compares crawls of the same pages with separate states; `hacs copy` copies one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager

@@ -1,7 +1,5 @@
 """`hacs interest`: which pages and sites people read as news, from their page views."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 

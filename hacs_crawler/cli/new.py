@@ -1,7 +1,5 @@
 """`hacs new`: the new things that visits found, as a table, JSON Lines, CSV or an Atom feed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The output of commands: tables, sentences, JSON and CSV."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """`hacs rank`: the pages that a crawl would visit now, as a table, JSON Lines or CSV."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """`hacs report`: what HACS knows, plans and has found, as one HTML page."""
 
-from __future__ import annotations
-
 import webbrowser
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """`hacs show`: the history of a page, or the changing links of a host."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, replace

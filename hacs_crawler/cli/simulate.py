@@ -1,7 +1,5 @@
 """`hacs simulate`: compares policies on known histories, day by day."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Final

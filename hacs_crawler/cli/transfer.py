@@ -1,7 +1,5 @@
 """`hacs import` and `hacs export`: visits and pages from files, and all pages as JSON Lines."""
 
-from __future__ import annotations
-
 import io
 import re
 import time

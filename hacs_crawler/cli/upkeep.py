@@ -1,7 +1,5 @@
 """`hacs estimate`, `hacs signal` and `hacs forget`: commands that correct a state."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Base classes and helpers for parts: access to the crawl, delayed writes, and control visits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 

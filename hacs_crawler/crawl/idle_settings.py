@@ -1,7 +1,5 @@
 """Warns of settings that have no effect: beside other settings, or on the pages of a crawl."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice

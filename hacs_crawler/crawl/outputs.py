@@ -1,7 +1,5 @@
 """Decides which requests are for pages, and reads the output of callbacks: items may be marks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

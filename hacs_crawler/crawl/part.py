@@ -1,7 +1,5 @@
 """The base class of parts: the hooks that the kernel calls, and their arguments."""
 
-from __future__ import annotations
-
 from collections.abc import (
     AsyncIterator,
     Awaitable,

@@ -1,7 +1,5 @@
 """Calls the parts of a crawl, in order, and contains their failures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import (
     AsyncIterator,

@@ -1,7 +1,5 @@
 """Requests that wait in the scheduler: for ranking, for a free slot, or for parts to admit them."""
 
-from __future__ import annotations
-
 import time
 from bisect import insort
 from collections import Counter, defaultdict

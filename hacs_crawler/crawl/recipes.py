@@ -4,8 +4,6 @@ A recipe keeps callback and errback by name, `cb_kwargs`, headers, priority, and
 that JSON can hold, but no credentials: no login, cookie, proxy or token.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from inspect import isfunction, unwrap

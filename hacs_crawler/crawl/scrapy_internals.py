@@ -3,8 +3,6 @@
 tests/crawl/test_scrapy_internals.py has a test for each, which shows what a new version changed.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Awaitable, Callable

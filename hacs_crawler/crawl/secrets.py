@@ -1,7 +1,5 @@
 """Recognizes secrets: names of passwords and tokens, and texts that look like tokens."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from typing import Final

@@ -1,7 +1,5 @@
 """Seeds from files and from the state, and the rounds of a continuous crawl."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import math

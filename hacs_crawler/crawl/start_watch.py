@@ -1,7 +1,5 @@
 """Detects when a spider's `start()` pauses, so that the seeds yielded so far are ranked."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Generator
 from types import coroutine
 from typing import Any, Final

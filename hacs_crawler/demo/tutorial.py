@@ -4,8 +4,6 @@
 commands agree on the time; only the reader moves it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

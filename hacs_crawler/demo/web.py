@@ -8,8 +8,6 @@ medians from 20 to 127 days (80 % of pages in the same paper). Some authors stop
 pages go away.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Compares twin crawls: which finds more updates in the same number of visits, with confidence."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Twin states: copied and marked at the start of an experiment, and joined at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import islice
 from secrets import token_hex

@@ -1,7 +1,5 @@
 """The answer of an experiment in words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Final

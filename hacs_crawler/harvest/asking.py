@@ -4,8 +4,6 @@ A host has one downloader slot for its index and one for mementos. Archives with
 the slots, at the slower of their rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit

@@ -3,8 +3,6 @@
 The index of a CDX server is read in chunks that the server can handle.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ and a list of them. A TimeMap names the mementos of one page, without digests; a
 aggregator names the TimeMap in its Link header (RFC 7089).
 """
 
-from __future__ import annotations
-
 import json
 from collections import deque
 from typing import Any, Final

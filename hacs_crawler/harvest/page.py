@@ -1,7 +1,5 @@
 """Turns an archive's captures of a page into visits, and records these in time order."""
 
-from __future__ import annotations
-
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

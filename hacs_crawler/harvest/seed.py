@@ -1,7 +1,5 @@
 """Harvests the history of seeds: reads the index, records visits, and keeps a journal."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress

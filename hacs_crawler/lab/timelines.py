@@ -5,8 +5,6 @@ updated_at and new_links, `captures.csv` url and captured_at; other columns are 
 ISO 8601, in UTC unless they name a zone.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

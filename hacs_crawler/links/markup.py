@@ -6,8 +6,6 @@ the end of a list for each of them: 3 MB of attributes stop a crawl for minutes.
 pieces. A search through the text shows that most pages could not.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

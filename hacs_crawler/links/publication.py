@@ -4,8 +4,6 @@ An entry is the innermost block of a page (an item of a list, a row, a paragraph
 reads as a citation, or a link to a file or a DOI. Measured by `benchmarks/publications.py`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple

@@ -5,8 +5,6 @@ A *website* is the folder of a homepage; the spider `scholar` and the paper's ev
 A *domain* is a registrable domain, as browsers see it; HACS_LINKS = "same-site" uses it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Pages that redirect to a URL that the crawl requests anyway: they share its visit."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import partial

@@ -3,8 +3,6 @@
 With "auto", control visits find out which hosts' 304s can be trusted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit

@@ -4,8 +4,6 @@ See `ranking.controls` for the choice of pages. Parts of links that change with 
 then removed from the links of all pages of the host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Keeps the new things of updates as text, for people to read."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """At the end of a round or crawl, fits the prior and signals to the visits, and checks p for drift."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Final

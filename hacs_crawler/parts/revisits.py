@@ -1,7 +1,5 @@
 """Revisits: keeps how pages are requested, and begins crawls by requesting the best ones again."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Final

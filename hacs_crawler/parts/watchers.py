@@ -1,7 +1,5 @@
 """Rejects two spiders that watch a page differently in one namespace: each visit would be a baseline."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import replace

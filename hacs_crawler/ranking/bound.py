@@ -1,7 +1,5 @@
 """Bounds: which pages may be among the best, by a bound of p that does not depend on other pages."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 

@@ -6,8 +6,6 @@ about the links that time brings, and on a churning page a single visit cannot d
 links that the request brings.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

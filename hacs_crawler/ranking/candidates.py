@@ -1,7 +1,5 @@
 """From ranking rows to the input of policies: e, λ and p of each page."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import fields

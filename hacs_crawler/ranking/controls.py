@@ -5,8 +5,6 @@ Control visits may take a share of a run's budget; a run leaves the unused part 
 without a budget makes none.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Final

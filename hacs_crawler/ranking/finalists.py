@@ -1,7 +1,5 @@
 """Finalists: the pages that may be among the best of many, with the data that a plan needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce

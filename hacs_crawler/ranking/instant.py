@@ -1,7 +1,5 @@
 """The instant tier: hubs whose links lose their worth quickly, and the value of a visit to them."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator

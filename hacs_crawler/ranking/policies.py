@@ -4,8 +4,6 @@ A policy takes `Candidates`, arrays with one element a page, and returns an arra
 own, name its dotted path in HACS_POLICY.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

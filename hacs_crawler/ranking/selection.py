@@ -1,7 +1,5 @@
 """Choosing from a stream of entries, each for one page: which are visited, and in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar

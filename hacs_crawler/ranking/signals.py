@@ -1,7 +1,5 @@
 """The effect of signals on the probabilities of updates, for ranking."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Makes a report: a JSON document, and a self-contained HTML page that runs only its own script."""
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """The numbers of a report: counts over all pages, the yield of each run, and data of charts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Final

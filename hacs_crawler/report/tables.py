@@ -1,7 +1,5 @@
 """The tables of a report: titles, formats, values and explanations of their columns."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The sentences of a report, with commands in backticks, and facts about the state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """Starts the crawls of one round, shows their progress, and collects their failures."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future

@@ -1,7 +1,5 @@
 """The states of shards, read as one."""
 
-from __future__ import annotations
-
 import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Locks that allow one crawl of a shard at a time: a key in Redis, or a file next to SQLite's."""
 
-from __future__ import annotations
-
 import math
 import os
 import socket

@@ -1,7 +1,5 @@
 """Plans across shards: ranks the pages of all shards together, and begins rounds."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Sequence

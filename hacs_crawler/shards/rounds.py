@@ -4,8 +4,6 @@ The note is in the state of the first shard, and is changed atomically. Crawls t
 lots. When a killed crawl is restarted, the visits that it took and did not make are free again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final, TypeVar

@@ -1,7 +1,5 @@
 """The settings of the state's address, and opening it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ During a copy, a note in the target keeps it from being opened as a state. A cop
 repeated: each step is idempotent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final

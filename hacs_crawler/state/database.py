@@ -1,7 +1,5 @@
 """Recording visits into a store, and estimating rates from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy

@@ -7,8 +7,6 @@ error, it keeps the numbers of the contents that the page itself had, too. Numbe
 `digest_number`; digests of different algorithms are not compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 

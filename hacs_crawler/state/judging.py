@@ -17,8 +17,6 @@ shows the first marks again, then the first visits did not show the page.
 The judgement is computed from the set of visits: the order in which they are recorded does not matter.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile

@@ -1,7 +1,5 @@
 """The address of a state: the forms of HACS_STATE, and the form that hides its secrets."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

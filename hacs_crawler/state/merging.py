@@ -10,8 +10,6 @@ The outcome of other attempts (gone, failed), the spelling of the URL and the va
 latest attempt. Only `echoes` depend on the order in which visits are recorded (see `state.site_links`).
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable
 from itertools import pairwise

@@ -3,8 +3,6 @@
 The keys are described in docs/commands.md. If there is a `url`, `page` is not read.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields

@@ -4,8 +4,6 @@ Comparisons and calibration are computed from them alone. Each is written togeth
 `MOST_OUTCOMES` are kept.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The outcome of a visit: the links or other marks that are new to its page, and to its site."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from copy import copy

@@ -1,7 +1,5 @@
 """The shared store: Redis 6.2 or newer, one server or a cluster; see `redis_buckets` for its keys."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -8,8 +8,6 @@ all keys of a page, or a site, stay on one node. With 65,536 buckets the rows of
 stay in Redis's compact encoding (at most 512 fields in a hash), see benchmarks/README.md.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache

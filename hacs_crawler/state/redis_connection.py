@@ -1,7 +1,5 @@
 """A connection to Redis, one server or a cluster, whose errors name the server but hide the password."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

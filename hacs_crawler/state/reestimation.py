@@ -3,8 +3,6 @@
 A run that was stopped, or whose slice is over, continues next time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final

@@ -1,7 +1,5 @@
 """Ranking rows: the numbers of a page that ranking needs, kept in addition to it, and their repair."""
 
-from __future__ import annotations
-
 import struct
 from bisect import bisect_left
 from collections.abc import Sequence

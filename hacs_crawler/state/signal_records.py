@@ -5,8 +5,6 @@ of the last signal for each page that it lists. If there were several signals be
 the last is seen. The evidence on a source (`EVIDENCE`) grows as its pages are visited.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np

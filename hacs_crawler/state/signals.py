@@ -4,8 +4,6 @@ Records of pages are kept by site (the number in the pages' rows) and kind of si
 A source belongs to one host, even if it lists pages of others.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

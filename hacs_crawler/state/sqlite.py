@@ -1,7 +1,5 @@
 """The embedded store: one SQLite file in WAL mode, for one machine."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

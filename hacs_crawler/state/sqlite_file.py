@@ -1,7 +1,5 @@
 """The SQLite file of a state: a checked connection whose errors name the file."""
 
-from __future__ import annotations
-
 import errno
 import random
 import sqlite3

@@ -3,8 +3,6 @@
 To a store, pages are bytes that it need not understand.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

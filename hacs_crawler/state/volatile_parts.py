@@ -1,7 +1,5 @@
 """The parts of links that change with every request, as learned for each host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 

@@ -4,8 +4,6 @@
 length. Undefined results are NaN.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Final

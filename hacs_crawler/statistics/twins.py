@@ -15,8 +15,6 @@ Arrays have one element a site along their last axis. Axes before it are separat
 experiment, or simulated experiments.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Files that get their names when they are complete."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A worker thread for the store, so that it never blocks the event loop, and helpers for async code."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

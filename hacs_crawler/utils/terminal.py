@@ -1,7 +1,5 @@
 """Tables, sentences and progress bars, laid out by rich for a terminal; unwrapped in files and pipes."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """Texts from outside, such as URLs and messages, made safe to show; and texts of numbers."""
 
-from __future__ import annotations
-
 import logging
 import re
 from typing import Final

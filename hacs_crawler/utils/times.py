@@ -1,7 +1,5 @@
 """Times: seconds since 1970 UTC, ISO texts, and the range that a state can hold."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 

@@ -1,7 +1,5 @@
 """Items as marks: canonical bytes of their fields, independent of the item's class."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection, Mapping

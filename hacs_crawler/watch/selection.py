@@ -1,7 +1,5 @@
 """Readers of marks: texts selected by an expression, and the main text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The settings of watching."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 

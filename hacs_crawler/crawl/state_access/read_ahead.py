@@ -1,7 +1,5 @@
 """Calls the state in its thread, and reads pages while their requests are in progress."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, Final, ParamSpec, TypeVar

@@ -1,7 +1,5 @@
 """Write-behind: a visit's outcome is known immediately; visits are written in batches, in order."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -5,8 +5,6 @@ capture before; the update is *interpolated* at the middle between the two (Jaya
 section II-B2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice

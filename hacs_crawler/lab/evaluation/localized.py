@@ -1,7 +1,5 @@
 """Localized rates: Tables 1 to 4 and Figure 1 of Singh, IJCAI 2007, reproduced."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

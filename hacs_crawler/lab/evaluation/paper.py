@@ -4,8 +4,6 @@ Each week t the rates are estimated from the captures of the w weeks before, and
 updates after t.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields

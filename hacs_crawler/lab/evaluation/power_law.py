@@ -5,8 +5,6 @@ window's origin, rates 1/day. The last of n update points is at t_n; a page is a
 days cover the window, and X of them have an update.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

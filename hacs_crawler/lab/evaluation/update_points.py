@@ -1,7 +1,5 @@
 """Histories of updates for the evaluation of localized rates, synthetic or from timelines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final

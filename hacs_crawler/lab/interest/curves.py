@@ -1,7 +1,5 @@
 """Curves of interest, one for each page, fitted to the views from their rise on, thousands together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """Pages of a window, judged; and hubs, the sites and folders of news, scored by their pages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

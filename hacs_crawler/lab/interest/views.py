@@ -1,7 +1,5 @@
 """Views of pages by day or hour: read from CSV, cut into windows, written."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -4,8 +4,6 @@ The baselines follow their sources and papers: adaptive intervals, and divided b
 an entry to `BASELINES`.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

@@ -5,8 +5,6 @@ simulated. Once a day, or every few days, at 00:00 UTC, a policy chooses pages w
 visits them. A visit finds the updates since that policy's last visit to the page.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence

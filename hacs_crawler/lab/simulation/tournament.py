@@ -1,7 +1,5 @@
 """Many simulations of the same histories, one process each, and how their policies compare."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence

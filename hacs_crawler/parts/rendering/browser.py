@@ -5,8 +5,6 @@ storage of other pages or earlier visits. Requests of a page obey robots.txt and
 hosts; images, fonts and media are not requested.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import math

@@ -1,7 +1,5 @@
 """Finds and starts the browser of a crawl: the project's, Playwright's own or the system's."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

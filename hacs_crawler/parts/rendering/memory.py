@@ -1,7 +1,5 @@
 """The rendering records in the state, read in batches before requests are sent."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final

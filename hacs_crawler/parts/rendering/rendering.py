@@ -4,8 +4,6 @@ A page that looks as if a browser would show more is requested again in the brow
 shows more links, a third time: see `verdicts.shows_more`.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Awaitable, Callable

@@ -4,8 +4,6 @@ A crawl hands over requests for pages of other shards. In a round, it also keeps
 requests until they are visited, so that a kill or an exhausted budget does not lose them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A crawl's hold on its shard: takes and renews the lock, without which nothing is sent."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

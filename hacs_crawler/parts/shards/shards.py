@@ -1,7 +1,5 @@
 """HACS_SHARD: limits a crawl to its shard, takes its share of a round, and hands over other pages."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence

@@ -5,8 +5,6 @@ declaration: 30 KB of the latter block the interpreter for half a minute. So lxm
 reads the feed first, and feedparser gets an outline: links and times, each of limited length.
 """
 
-from __future__ import annotations
-
 import calendar
 from collections.abc import Iterable, Iterator
 from io import BytesIO

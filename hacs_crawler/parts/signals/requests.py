@@ -4,8 +4,6 @@ The project's downloader middlewares, robots.txt and delays apply to these reque
 the scheduler and the spider. Redirects to other hosts are not followed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec

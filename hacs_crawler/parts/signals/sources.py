@@ -3,8 +3,6 @@
 Only hosts of pages that are about to be ranked get requests.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
