@@ -25,9 +25,9 @@ logger = safe_logger(__name__)
 KIND: Final = "items"
 # How many items of a page are kept.
 MOST_ITEMS: Final = 100
-ENOUGH_VISITS: Final = 20
+ENOUGH_ITEMS: Final = 20
 ENOUGH_EMPTIED: Final = 5
-# A field that changes, or becomes empty, at this share of the visits is logged.
+# A field that changes, or becomes empty, in this share of the items is logged.
 NEARLY_ALL: Final = 0.9
 
 Items = dict[int, dict[str, Any]]
@@ -60,6 +60,8 @@ class LastItems(PageWriter[Kept]):
         self._emptied: Counter[str] = Counter()
         self._fields: set[str] = set()
         self._compared = self._items = self._named = 0
+        # How many more items have the key of all items of their page than do not, and such a key.
+        self._alike, self._example = 0, None
         # Whether any page was visited by these settings before.
         self._is_again = False
 
@@ -94,7 +96,7 @@ class LastItems(PageWriter[Kept]):
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the items of a visit, and compare their fields with the visit before."""
-        shown = self._shown.pop(observed.response, [])
+        config, shown = self._crawl.config, self._shown.pop(observed.response, [])
         url, rules_before = observed.visit.url, observed.recorded.before.latest_rules
         before = self.items_before(url)
         latest = self._before.pop(url, _NONE)
@@ -102,25 +104,25 @@ class LastItems(PageWriter[Kept]):
         items = {
             key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
         }
-        if observed.reason or not shown:
+        # a field that always differs makes a visit doubtful
+        if observed.reason not in {"", "doubtful"} or not shown:
             return ()
         self._is_again |= rules_before == observed.visit.rules
-        if items != latest.items:
+        if items != latest.items and not observed.reason:
             replaced = {key: of for key, of in before.items() if items.get(key) != of}
             self.unwritten[page_id_of(url)] = Kept(observed.visit.at, items, replaced)
-        if keys_of_both := items.keys() & before.keys():
-            self._compared += 1
-            differed = [
-                (name, value, before[key].get(name))
-                for key in keys_of_both
-                for name, value in items[key].items()
-                if value != before[key].get(name)
-            ]
-            shown_before = [entry for entry in differed if entry[2] not in EMPTY]
-            self._differed.update({name for name, value, _ in shown_before if value not in EMPTY})
-            self._emptied.update({name for name, value, _ in shown_before if value in EMPTY})
-            for name, value, was in differed:
-                if self._crawl.config.watches_field(name):
+        named, is_alike = shown[0][1].get(config.watch_key), len(keys) == 1
+        if named is not None and len(observed.visit.marks or ()) > 1:
+            self._alike += len(shown) if is_alike else -len(shown)
+            self._example = named if is_alike else self._example
+        self._compared += len(keys_of_both := items.keys() & before.keys())
+        for key in keys_of_both:
+            for name, value in items[key].items():
+                if value == (was := before[key].get(name)):
+                    continue
+                if was not in EMPTY:
+                    (self._emptied if value in EMPTY else self._differed)[name] += 1
+                if config.watches_field(name):
                     logger.debug("%s: %s %s, was %s", url, name, value, was)
         return ()
 
@@ -131,48 +133,42 @@ class LastItems(PageWriter[Kept]):
         )
 
     def sum_up(self) -> None:
-        """Log fields that nearly always change or became empty, and unknown fields in settings."""
+        """Log fields that nearly always change or became empty, and wrong fields in settings."""
         config = self._crawl.config
+        # one of several spiders with these settings may have no such field
+        level = logging.INFO if self._is_again else logging.WARNING
         if self._items and not self._named:
-            logger.warning(
-                "HACS_WATCH_KEY = %r: none of %d items has such a field",
-                config.watch_key,
-                self._items,
-            )
+            said = "HACS_WATCH_KEY = %r: none of %d items has such a field"
+            logger.warning(said, config.watch_key, self._items)
         for setting, names in (
             ("HACS_WATCH_FIELDS", config.watch_fields),
             ("HACS_WATCH_IGNORE", config.watch_ignore),
         ):
             if self._items and (unknown := [name for name in names if name not in self._fields]):
                 none_of = counted(self._items, "item")
-                # one of several spiders with these settings may have no such field
-                level = logging.INFO if self._is_again else logging.WARNING
                 logger.log(level, "%s: none of %s has %s", setting, none_of, ", ".join(unknown))
-        for name, visits in self._emptied.most_common():
-            if visits >= max(ENOUGH_EMPTIED, NEARLY_ALL * self._compared):
-                logger.warning(
-                    "The field %r has become empty on %d of %d pages: a selector may no longer match",
-                    name,
-                    visits,
-                    self._compared,
-                )
-        for name, visits in self._differed.most_common():
-            share = visits / self._compared
-            is_often = self._compared >= ENOUGH_VISITS and share >= NEARLY_ALL
+        if self._alike > 0:
+            logger.log(
+                level,
+                "HACS_WATCH_KEY = %r distinguishes nothing: all items of a page have the same, such as "
+                "%r. Set it to a field that differs between the items of a page, such as an id or a URL",
+                config.watch_key,
+                self._example,
+            )
+        for name, items in self._emptied.most_common():
+            if items >= max(ENOUGH_EMPTIED, NEARLY_ALL * self._compared):
+                said = "The field %r has become empty in %d of %d items: a selector may no longer match"
+                logger.warning(said, name, items, self._compared)
+        for name, items in self._differed.most_common():
+            is_often = self._compared >= ENOUGH_ITEMS and items >= NEARLY_ALL * self._compared
             if is_often and config.watches_field(name):
-                logger.info(
-                    "The field %r differed at %.0f %% of the visits of %d pages: HACS_WATCH_IGNORE = "
-                    "[%r] leaves it out",
-                    name,
-                    100.0 * share,
-                    self._compared,
-                    name,
-                )
+                said = "The field %r differed in %d of %d items: HACS_WATCH_IGNORE = [%r] leaves it out"
+                logger.info(said, name, items, self._compared, name)
                 break
         self._differed.clear()
         self._emptied.clear()
         self._fields.clear()
-        self._compared = self._items = self._named = 0
+        self._compared = self._items = self._named = self._alike = 0
         self._is_again = False
 
 

@@ -327,7 +327,7 @@ def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
         status, headers, body = site.pages[f"/{name}"]
         site.pages[f"/{name}"] = status, headers, body.replace(b"class=price", b"class=cost")
     crawl = any_spider.run(LISTS, **settings)
-    assert "The field 'price' has become empty on 25 of 25 pages" in crawl.log
+    assert "The field 'price' has become empty in 25 of 25 items" in crawl.log
     assert "HACS_WATCH_IGNORE" not in crawl.log
     crawl = any_spider.run(LISTS, HACS_WATCH_FIELDS="name,stok", **settings)
     assert "HACS_WATCH_FIELDS: none of 25 items has stok" in crawl.log

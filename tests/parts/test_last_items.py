@@ -1,6 +1,7 @@
 """The items of a page's last visit: kept by their keys, and compared with those of the next one."""
 
 from collections.abc import Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from scrapy.http import Response
 from crawl_support import observed, open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
-from hacs_crawler.parts.last_items import ENOUGH_VISITS, Kept, LastItems
+from hacs_crawler.parts.last_items import ENOUGH_ITEMS, Kept, LastItems
 from hacs_crawler.state import Page, Visit, merged
 from hacs_crawler.watch import item_key
 
@@ -71,29 +72,55 @@ async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path)
     assert await kept_after(tmp_path, of(1, 2), reason="doubtful") == of(1)
 
 
+SINGLE, LISTS = [1] * ENOUGH_ITEMS, [30, 30, 30]
+
+
 @pytest.mark.parametrize(
-    ("visits", "equal", "more", "said"),
+    ("of_pages", "equal", "more", "said"),
     [
-        (ENOUGH_VISITS, 2, {}, "The field 'at' differed at 90 % of the visits of 20 pages"),
-        (ENOUGH_VISITS, 3, {}, ""),
-        (ENOUGH_VISITS - 1, 0, {}, ""),
-        (ENOUGH_VISITS, 0, {"HACS_WATCH_IGNORE": ["at"]}, ""),
-        (ENOUGH_VISITS, 0, {"HACS_WATCH_KEY": "nr"}, "'nr': none of 20 items has such a field"),
+        (
+            SINGLE,
+            2,
+            {},
+            "'at' differed in 18 of 20 items: HACS_WATCH_IGNORE = ['at'] leaves it out",
+        ),
+        (SINGLE, 3, {}, ""),
+        (SINGLE[1:], 0, {}, ""),
+        (SINGLE, 0, {"HACS_WATCH_IGNORE": ["at"]}, ""),
+        (SINGLE, 0, {"HACS_WATCH_KEY": "nr"}, "'nr': none of 20 items has such a field"),
+        (LISTS, 9, {}, "The field 'at' differed in 81 of 90 items"),
+        (LISTS, 10, {}, ""),
+        (
+            LISTS,
+            0,
+            {"HACS_WATCH_KEY": "name"},
+            "have the same, such as 'x'. Set it to a field that",
+        ),
+        ([1, 1, 1], 0, {"HACS_WATCH_KEY": "name"}, ""),
     ],
 )
-async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_no_item_has(
-    visits: int, equal: int, more: Item, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_is_useless(
+    of_pages: list[int],
+    equal: int,
+    more: Item,
+    said: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG")
     async with open_crawl(tmp_path, **{**KEYED, **more}) as crawl:
         part = crawl.parts.of(LastItems)
-        for number in range(visits):
-            url, response = f"{URL}{number}", Response(URL)
-            shown = {"at": number >= equal, "id": 7, "name": "x"}
-            key = item_key(shown, "id") or 0
-            part._before[url] = Kept(0, {key: {**shown, "at": False}})
-            part.shown(response, shown, frozenset(), may_be_news=False)
-            part.observed(observed(Visit(url, 86_400), "", response))
+        numbers = count()
+        for page, items in enumerate(of_pages):
+            url, response, before = f"{URL}{page}", Response(URL), {}
+            for number in islice(numbers, items):
+                shown = {"at": number >= equal, "id": number, "name": "x"}
+                before[item_key(shown, "id") or 0] = {**shown, "at": False}
+                part.shown(response, shown, frozenset(), may_be_news=False)
+            part._before[url] = Kept(0, before)
+            visit = Visit(url, 86_400, marks=frozenset(range(items)))
+            # a field that always differs makes visits doubtful
+            part.observed(observed(visit, "doubtful" * (page % 2), response))
         assert (": at True, was False" in caplog.text) is (not more), "those watched"
         caplog.clear()
         caplog.set_level("INFO")
@@ -115,7 +142,7 @@ async def test_a_field_that_became_empty_on_nearly_all_pages_is_pointed_out(
             part.shown(response, shown, frozenset(), may_be_news=False)
             part.observed(observed(Visit(f"{URL}{number}", 86_400), "", response))
         part.sum_up()
-    assert (f"'name' has become empty on {emptied} of 10 pages" in caplog.text) is is_said
+    assert (f"'name' has become empty in {emptied} of 10 items" in caplog.text) is is_said
 
 
 @pytest.mark.parametrize(("days", "level"), [((), "WARNING"), ((1,), "INFO"), ((1, 1), "INFO")])
@@ -127,10 +154,15 @@ async def test_a_field_that_no_item_has_is_a_mistake_in_a_first_run_alone(
         part, response = crawl.parts.of(LastItems), Response(URL)
         page, rules = Page(URL), crawl.config.rules.fingerprint
         for day in (*days, 2):
-            recorded = merged(page, Visit(URL, day * 86_400, marks=frozenset({7}), rules=rules))
+            recorded = merged(page, Visit(URL, day * 86_400, marks=frozenset({7, 8}), rules=rules))
             page = recorded.after
-        part.shown(response, {"id": 7}, frozenset(), may_be_news=True)
+        for item in of(7, 7):
+            part.shown(response, item, frozenset(), may_be_news=True)
         part.observed(Observed(Request(URL), response, recorded, ""))
         part.sum_up()
-    said = "HACS_WATCH_IGNORE: none of 1 item has seen"
-    assert [entry.levelname for entry in caplog.records if entry.message == said] == [level]
+    useless = (
+        "HACS_WATCH_KEY = 'id' distinguishes nothing: all items of a page have the same, such as 7"
+    )
+    for said in ("HACS_WATCH_IGNORE: none of 2 items has seen", useless):
+        found = [entry.levelname for entry in caplog.records if entry.message.startswith(said)]
+        assert found == [level]
