@@ -63,7 +63,12 @@ class Parts:
     def begin_round(self) -> None:
         """Collect the hooks to call in this round: overridden, and not `unneeded`."""
         self._hooks = {
-            name: [(part, getattr(part, name)) for part in self._own if _needs(part, name)]
+            name: [
+                (part, getattr(part, name))
+                for part in self._own
+                if getattr(type(part), name) is not getattr(Part, name)
+                and name not in part.unneeded
+            ]
             for name in HOOKS
         }
 
@@ -275,10 +280,6 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
             msg = f"HACS_PARTS names {path}: {type(error).__name__}: {error}"
             raise ConfigError(msg) from error
     return parts
-
-
-def _needs(part: Part, name: str) -> bool:
-    return getattr(type(part), name) is not getattr(Part, name) and name not in part.unneeded
 
 
 def _visits(values: Iterable[object]) -> list[Visit]:

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, predictions, without_future
+from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, without_future
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -68,14 +69,9 @@ class Plan(Candidates):
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
         """Return the predictions for some pages; `run` is the second in which the run began."""
-        return predictions(
-            label.number,
-            run,
-            p=self.p[places],
-            rate_per_day=self.rate_per_day[places],
-            days_since_visit=self.days_since_visit[places],
-            churn=self.churn[places],
-        )
+        columns = (self.p, self.rate_per_day, self.days_since_visit, self.churn)
+        values = (column[places].tolist() for column in columns)
+        return list(map(Prediction, repeat(label.number), repeat(run), *values))
 
 
 def make_plan(

@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         chance_of_new_links as chance_of_new_links,
         churn_of as churn_of,
         is_new_to_site as is_new_to_site,
-        predictions as predictions,
         share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
     )

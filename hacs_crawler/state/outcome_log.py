@@ -9,7 +9,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import repeat
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -107,20 +106,6 @@ class Prediction(NamedTuple):
     rate_per_day: float
     days_since_visit: float
     churn: _Share
-
-
-def predictions(
-    label: int,
-    run: int,
-    *,
-    p: Floats,
-    rate_per_day: Floats,
-    days_since_visit: Floats,
-    churn: Floats,
-) -> list[Prediction]:
-    """Return the predictions of several visits, from arrays with one element each."""
-    columns = (column.tolist() for column in (p, rate_per_day, days_since_visit, churn))
-    return list(map(Prediction, repeat(label), repeat(run), *columns))
 
 
 def flags_of(*, is_seen: bool, is_update: bool, churn: float) -> int:

@@ -254,9 +254,8 @@ class RedisStore(Store):
 
     def _hold(self, texts: dict[bytes, bytes]) -> None:
         """Update the held notes, if any, with notes that were written."""
-        held = self._held
-        if held is not None:
-            held |= texts
+        if self._held is not None:
+            self._held |= texts
 
     def _add_write(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
         """Add a script that writes only if the state is still the one that was opened."""

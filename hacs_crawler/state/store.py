@@ -137,12 +137,12 @@ class Store(Protocol):
         """Release the connection; the store is not used afterwards."""
 
 
-def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") -> T | None:
+def read_note(store: Store, key: str, kind: type[T]) -> T | None:
     """Return the note kept under `key`, a value of that type, or None.
 
-    Raises StateError that names the note and the remedy if it has another type.
+    Raises StateError that names the note if it has another type.
     """
-    return _converted(store.read_meta(key), key, kind, remedy)
+    return _converted(store.read_meta(key), key, kind)
 
 
 def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | None], Any]) -> None:
@@ -153,7 +153,7 @@ def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | Non
     """
     for _ in range(TRIES):
         seen = store.read_meta(key)
-        value = change(_converted(seen, key, kind, "remove it"))
+        value = change(_converted(seen, key, kind))
         if value == seen or store.swap_meta(key, seen, value):
             return
     raise _busy(f"the note {key!r}")
@@ -184,13 +184,13 @@ def _busy(what: str) -> StateError:
     return StateUnavailableError(f"{what} could not be changed: others changed it {TRIES} times")
 
 
-def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
+def _converted(value: Any, key: str, kind: type[T]) -> T | None:
     if value is None:
         return None
     try:
         return msgspec.convert(value, kind, str_keys=True)
     except (msgspec.ValidationError, ValueError, OverflowError, RecursionError) as error:
-        raise StateError(f"the note {key!r} in the state is damaged, {remedy}: {error}") from error
+        raise StateError(f"the note {key!r} in the state is damaged, remove it: {error}") from error
 
 
 def note(key: str, text: str | bytes) -> Any:

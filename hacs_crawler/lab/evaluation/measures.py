@@ -72,18 +72,9 @@ class Tally:
 
 def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArray) -> FloatArray:
     """Return the probability that a draw without replacement contains a changed page."""
-    from scipy.special import gammaln  # noqa: PLC0415 - slow to load, and few commands need it
+    from scipy.stats import hypergeom  # noqa: PLC0415 - slow to load, and few commands need it
 
-    others = pages - changed
-    left = others - selected
-    log_missed = (
-        gammaln(others + 1)
-        - gammaln(np.maximum(left, 0) + 1)
-        - gammaln(pages + 1)
-        + gammaln(pages - selected + 1)
-    )
-    probability: FloatArray = np.where(left < 0, 1.0, -np.expm1(np.minimum(log_missed, 0.0)))
-    return probability
+    return 1.0 - np.asarray(hypergeom.pmf(0, pages, changed, selected), np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,12 @@ def minimise(
 ) -> Solution:
     """Minimise many losses together, each from its row of `start` (n, k), within bounds.
 
-    `lower` and `upper` broadcast to (n, k); a step that leaves them ends on them, and a parameter that
+    `lower` and `upper` are of shape (k,); a step that leaves them ends on them, and a parameter that
     presses against its bound is held there for the step. Each problem has a damping of its own, scaled
     by the diagonal of its curvature (Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
     Parameters", 1963). A problem is done when its loss falls by less than 1e-8 of itself, or
     when no damping makes it fall.
     """
-    lower, upper = np.broadcast_to(lower, start.shape), np.broadcast_to(upper, start.shape)
     parameters = np.clip(start, lower, upper)
     rows = np.arange(len(start))
     here = evaluate(parameters, rows)
@@ -56,12 +55,8 @@ def minimise(
     for _ in range(_MOST_STEPS):
         if not rows.size:
             break
-        tried = np.clip(
-            parameters[rows]
-            + _step(here, damping[rows], parameters[rows], lower[rows], upper[rows]),
-            lower[rows],
-            upper[rows],
-        )
+        step = _step(here, damping[rows], parameters[rows], lower, upper)
+        tried = np.clip(parameters[rows] + step, lower, upper)
         there = evaluate(tried, rows)
         better = there.loss < loss[rows]
         fall = loss[rows] - there.loss

@@ -117,7 +117,10 @@ class LogReader:
             self._honest.add(visitor)
         if method != "GET" or entry.final_status not in _ANSWERED:
             return
-        url = _page_of(self._base(entry), target)
+        base, host = self.site, getattr(entry, "virtual_host", None)
+        if base is None and host:
+            base = f"{'http' if getattr(entry, 'server_port', 443) == 80 else 'https'}://{host}"
+        url = _page_of(base or _NOWHERE, target)
         if url is None:
             return
         self.requests += 1
@@ -127,12 +130,6 @@ class LogReader:
         self._page.append(self._pages.setdefault(url, len(self._pages)))
         self._hour.append(hour)
         self._visitor.append(visitor)
-
-    def _base(self, entry: LogEntry) -> str:
-        host = getattr(entry, "virtual_host", None)
-        if self.site is None and host:
-            return f"{'http' if getattr(entry, 'server_port', 443) == 80 else 'https'}://{host}"
-        return self.site or _NOWHERE
 
 
 def check_site(site: str) -> str:
