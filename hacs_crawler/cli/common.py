@@ -112,8 +112,7 @@ def signals_noted() -> Iterator[StopSignal]:
     """Note the first SIGINT or SIGTERM instead of stopping; a second one ends the process."""
     asked = StopSignal()
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        del frame
+    def ask(number: int, _frame: FrameType | None) -> None:
         signal.signal(number, before[number])
         asked.number = number
         if asked.interrupts:

@@ -282,13 +282,11 @@ class _UnvisitablePages:
         self._examples: list[str] = []
 
     def add(self, url: str, problem: str) -> None:
-        """Count a page."""
         self._number += 1
         if len(self._examples) < EXAMPLES_SHOWN:
             self._examples.append(f"{url[:200]}: {problem}")
 
     def log(self) -> None:
-        """Log their number, if any, with examples."""
         if self._number:
             logger.warning(
                 "skipped: %s of the state that cannot be visited, such as %s",

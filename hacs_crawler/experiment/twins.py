@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from secrets import token_hex
 
+import numpy as np
 from msgspec import Struct, to_builtins
 
 from hacs_crawler.exceptions import HacsError
@@ -12,13 +13,13 @@ from hacs_crawler.state import (
     COPYING,
     PAGES_A_CALL,
     TWINS,
-    Outcomes,
     State,
     copy_states,
     finish_copy,
     follow_prior,
     read_note,
     refuse_filled,
+    visits_of,
 )
 from hacs_crawler.utils.times import day_text
 
@@ -102,8 +103,7 @@ def join(state: State, other: State) -> None:
     for label in other.labels_of(theirs).values():
         for shard in states_in(state):
             shard.keep_label(label)
-    visits = {*_visits_of(state.outcomes())}
-    state.store.add_outcomes(theirs[[visit not in visits for visit in _visits_of(theirs)]])
+    state.store.add_outcomes(theirs[~np.isin(visits_of(theirs), visits_of(state.outcomes()))])
 
 
 def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
@@ -125,7 +125,3 @@ def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
         each.store.write_meta({TWINS: None})
     for shard in states_in(state):
         follow_prior(shard, lambda _: None)
-
-
-def _visits_of(outcomes: Outcomes) -> list[tuple[int, int]]:
-    return list(zip(outcomes["page_id"].tolist(), outcomes["at"].tolist(), strict=True))

@@ -57,7 +57,6 @@ class _Seed:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def note(self, harvest: PageHarvest) -> None:
-        """Add the counts of a page's harvest."""
         self.counts.update(harvest.counts)
         self.counts["missed"] += len(harvest.missed)
         self.reasons.update(harvest.reasons)

@@ -114,9 +114,7 @@ class _Tags:
         self.problem = ""
         self._number = 0
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Count a tag."""
-        del tag
+    def start(self, _tag: str, attributes: dict[str, str]) -> None:
         self._number += 1 + len(attributes)
         if len(attributes) > MOST_ATTRIBUTES:
             self.problem = f"it has a tag with more than {MOST_ATTRIBUTES} attributes"

@@ -60,8 +60,7 @@ class ConditionalRequests(CrawlPart):
         if self._is_auto and is_304 and self._wants_check(observed.request.url):
             url = observed.request.url
 
-            async def judge(second: Recorded, response: Response) -> None:
-                del response
+            async def judge(second: Recorded, _response: Response) -> None:
                 await self._keep_result(url, was_right=not second.updated)
                 if second.updated:
                     self._crawl.stats.count("controls/contradicted")

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         is_new_to_site as is_new_to_site,
         share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
+        visits_of as visits_of,
     )
     from hacs_crawler.state.page import (
         Counted as Counted,

@@ -31,10 +31,10 @@ from hacs_crawler.state.outcome_log import (
     SEEN,
     UPDATED,
     Label,
-    Outcomes,
     churn_of,
     flags_of,
     sorted_outcomes,
+    visits_of,
 )
 from hacs_crawler.utils.times import iso_text
 
@@ -143,25 +143,18 @@ def merge_outcomes(
 
     Yields for each batch the number of its records, and how many of them were new.
     """
-    visits, labels = _visits(state.outcomes()), set[Label]()
+    visits, labels = visits_of(state.outcomes()), set[Label]()
     for batch in batches:
         for label in {label for _, label in batch} - labels:
             state.keep_label(label)
             labels.add(label)
         rows = [(*values[:4], label.number, *values[4:]) for values, label in batch]
         outcomes = sorted_outcomes([np.array(rows, OUTCOME)])
-        fresh = outcomes[~np.isin(_visits(outcomes), visits)]
+        fresh = outcomes[~np.isin(visits_of(outcomes), visits)]
         if len(fresh):
             state.store.add_outcomes(fresh)
-            visits = np.concatenate([visits, _visits(fresh)])
+            visits = np.concatenate([visits, visits_of(fresh)])
         yield len(batch), len(fresh)
-
-
-def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Return page and time of each record as one comparable value."""
-    pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])
-    pairs["page"], pairs["at"] = outcomes["page_id"].view(np.uint64), outcomes["at"]
-    return pairs.view("V16")
 
 
 def _number(value: np.floating) -> float | None:

@@ -159,6 +159,13 @@ def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
     return joined[is_last]
 
 
+def visits_of(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Return page and time of each record as one comparable value."""
+    pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])
+    pairs["page"], pairs["at"] = outcomes["page_id"].view(np.uint64), outcomes["at"]
+    return pairs.view("V16")
+
+
 def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:
     """Join stored outcome records, one or more to a value; damaged values are logged and skipped."""
     whole = [

@@ -146,24 +146,21 @@ def _plain(value: Any, field: str) -> Any:
 
 
 @_plain.register
-def _(value: str, field: str) -> Any:
-    del field
+def _(value: str, _field: str) -> Any:
     return as_read(value.value if isinstance(value, Enum) else value)
 
 
 @_plain.register(bool)
 @_plain.register(int)
 @_plain.register(NoneType)
-def _(value: Any, field: str) -> Any:
-    del field
+def _(value: Any, _field: str) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
 @_plain.register(float)
 @_plain.register(Decimal)
-def _(value: Any, field: str) -> Any:
+def _(value: Any, _field: str) -> Any:
     """Return a number so that 5, 5.0 and Decimal("5.00") are the same, as are 0.3 and 0.1 + 0.2."""
-    del field
     if math.isfinite(value) and abs(value) < _EXACT and value == int(value):
         return int(value)
     return str(value.normalize()) if isinstance(value, Decimal) else f"{value:.15g}"
@@ -171,8 +168,7 @@ def _(value: Any, field: str) -> Any:
 
 @_plain.register(date)
 @_plain.register(time)
-def _(value: Any, field: str) -> Any:
-    del field
+def _(value: Any, _field: str) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
     return value.isoformat()
