@@ -4,11 +4,9 @@ The setting COMMANDS is JSON of a moment, and a list of commands: "writing", bef
 are written, or "learning", when they are.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
 import redis
 from scrapy import signals
@@ -21,7 +19,7 @@ class AtClose(Part):
         self._state, self._moment, self._commands = state, moment, commands
 
     @classmethod
-    def from_crawl(cls, crawl: Any) -> AtClose:
+    def from_crawl(cls, crawl: Any) -> Self:
         part = cls(crawl.config.state, *json.loads(crawl.crawler.settings["COMMANDS"]))
         crawl.crawler.signals.connect(part.idle, signals.spider_idle)
         return part

@@ -3,18 +3,16 @@
 It is for limits that only a test reaches, in a crawl that is a process of its own.
 """
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
-from typing import Any
+from typing import Any, Self
 
 from scrapy.crawler import Crawler
 
 
 class Changed:
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Changed:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         for path, value in json.loads(crawler.settings["CHANGED"]).items():
             module, _, name = path.rpartition(".")
             getattr(import_module(module), name)  # raises AttributeError

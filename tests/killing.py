@@ -1,12 +1,10 @@
 """A Scrapy extension that kills its process at a moment which the setting KILL_AT names."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -47,7 +45,7 @@ class KillAt:
         getattr(self, f"_at_{moment}")()
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> KillAt:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         settings = crawler.settings
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
 

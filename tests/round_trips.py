@@ -1,8 +1,6 @@
 """A Scrapy extension that counts in stats what a crawl sends to Redis, and has to wait for."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 from redis.connection import AbstractConnection
 from scrapy import signals
@@ -27,7 +25,7 @@ class RoundTrips:
         crawler.signals.connect(self.end, signals.spider_closed)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> RoundTrips:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     def begin(self) -> None:

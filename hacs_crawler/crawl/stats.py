@@ -122,6 +122,13 @@ class CrawlStats:
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
+    def count_unread(self, url: str, *, is_first: bool) -> None:
+        """Count a visit that was counted before as one that did not show its page."""
+        self.count("visits", -1)
+        if is_first:
+            self.count("first_visits", -1)
+        self.count_not_observed("nothing_shown", url)
+
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request, not with time."""
         self.count("churn/visits")
@@ -180,7 +187,13 @@ class CrawlStats:
 
     def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""
-        seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
+        # doubtful visits count as not observed
+        seen = [
+            visited
+            for visited in recorded
+            if visited.visit.news is News.SEEN
+            and not (visited.is_doubtful and visited.visit.url in self.doubtful)
+        ]
         self._counts_by_site = updates == "site"
         self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
@@ -244,7 +257,8 @@ class CrawlStats:
         because = {why: stat(f"not_observed/{why}") for why in _NAMED}
         failed, causes = stat("not_observed") - sum(because.values()), self.causes()
         self._causes.clear()
-        own = " that count" * (self.watched == "item")  # a block page may show an item
+        # a block page may show an item, or the same links on several pages
+        own = " that count" * (self.watched == "item" or stat("unread_visits") > 0)
         unseen = [
             (because["nothing_shown"], "page", f"showed no {self.watched}s{own}{self._bare}"),
             (stat("gone"), "page", "answered 404 or 410"),
@@ -254,8 +268,8 @@ class CrawlStats:
             (because["cached"], "answer", "came from the HTTP cache"),
             (failed, "request", f"failed{causes and f' ({causes})'}"),
         ]
-        # rejected answers have a line below
-        missed = sum(number for number, _, _ in unseen) + because["rejected"]
+        # rejected answers and doubtful visits have a line below
+        missed = sum(number for number, _, _ in unseen) + because["rejected"] + because["doubtful"]
         phrases = [f"{counted(number, noun)} {what}" for number, noun, what in unseen if number]
         gone = stat("dropped/gone")
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent

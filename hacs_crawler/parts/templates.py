@@ -65,6 +65,7 @@ class _Changed(NamedTuple):
 
     url: str
     at: int
+    is_first: bool
     numbers: tuple[int, ...]
     outcome: bytes
 
@@ -80,7 +81,8 @@ class _Changed(NamedTuple):
             len(to_site or ()),
             is_ranked and visited.is_update(updates),
         )
-        return cls(visit.url, visit.at, numbers, outcome_record(visited, updates))
+        is_first = not visited.before.visits
+        return cls(visit.url, visit.at, is_first, numbers, outcome_record(visited, updates))
 
 
 @dataclass(slots=True)
@@ -252,14 +254,18 @@ class Templates(CrawlPart):
         self._asked_of.clear()
         for site in sites.values():
             unread, false = site.unread()
+            visits, already, stats = set(unread), dict.fromkeys(false), self._crawl.stats
             if unread:
                 pages = [Page(url, unread=[at]) for url, at in unread]
                 await self._take_back(pages, false, SEEN | UPDATED)
+                for url, at, is_first, *_ in already:
+                    if (url, at) in visits and url not in stats.doubtful:
+                        stats.count_unread(url, is_first=is_first)
                 for url, _ in unread:
-                    self._crawl.stats.doubtful.pop(url, None)
+                    stats.doubtful.pop(url, None)
                 # what `doubts` rejected was not recorded
-                self._crawl.stats.count("unread_visits", len(unread) + len(site.doubted))
-                passed = len(unread) * bool(self._crawl.stats.get("unread_items"))
+                stats.count("unread_visits", len(unread) + len(site.doubted))
+                passed = len(unread) * bool(stats.get("unread_items"))
                 logger.warning(
                     "%s of one site showed the very same, as a block page or a login: what they showed "
                     "does not count; one is %s%s",
@@ -267,12 +273,11 @@ class Templates(CrawlPart):
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
-            already = set(false)
             read = [changed for changed in site.template_visits() if changed not in already]
             if read:
                 pages = [Page(changed.url, echoes=[changed.at]) for changed in read]
                 await self._take_back(pages, read, UPDATED)
-                self._crawl.stats.count("template_updates", len(read))
+                stats.count("template_updates", len(read))
                 logger.info(
                     "Most of the %s visited on %s got the same new content, as after a change of the "
                     "template: %s taken back",

@@ -1,14 +1,12 @@
 """How a crawl's seeds are ranked: which are sent, which are dropped, and what happens in between."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from unittest.mock import Mock
 
 import numpy as np
@@ -45,7 +43,7 @@ class Listener(Part):
     during: Callable[[], object] = staticmethod(lambda: None)
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Listener:
+    def from_crawl(cls, crawl: Crawl) -> Self:
         part = cls()
         part.calls = []
         return part

@@ -1,12 +1,10 @@
 """What the scheduler decides between follow-ups and ranked seeds."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import scrapy
@@ -45,7 +43,7 @@ class LeaveAlone(Part):
         self.hosts: set[str] = set()
 
     @classmethod
-    def from_crawl(cls, crawl: object) -> LeaveAlone:
+    def from_crawl(cls, crawl: object) -> Self:
         return cls()
 
     def admit(self, request: Request) -> float:

@@ -1,10 +1,8 @@
 """When a spider's `start()` pauses, by a clock that the test moves."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -233,7 +231,7 @@ def test_an_iterator_that_is_no_generator_is_a_start_too(world: World) -> None:
     class Once:
         entries = iter([1, 2])
 
-        def __aiter__(self) -> Once:
+        def __aiter__(self) -> Self:
             return self
 
         async def __anext__(self) -> int:

@@ -111,9 +111,9 @@ def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
         ),
         (
             {"visits": 2, "doubtful": 2},
-            "HACS visited 2 pages: nothing new.\n1 visit lacked a quarter or more of what the page had "
-            "shown before, as a block page does, and will count once the next visit shows the same; one "
-            "is of http://a.example/1",
+            "HACS visited 2 of 4 requested pages: nothing new.\n1 visit lacked a quarter or more of "
+            "what the page had shown before, as a block page does, and will count once the next visit "
+            "shows the same; one is of http://a.example/1",
         ),
     ],
 )

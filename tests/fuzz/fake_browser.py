@@ -3,14 +3,12 @@
 What the site calls a page's scripted links only it is shown.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request
@@ -38,7 +36,7 @@ class FakeBrowser:
         self.context_wrappers: dict[str, Any] = {}
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> FakeBrowser:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     async def close(self) -> None:

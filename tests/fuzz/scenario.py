@@ -1,9 +1,7 @@
 """A scenario: a small site, a spider, settings, and the days on which it crawls; drawn by a seed."""
 
-from __future__ import annotations
-
 import random
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import Struct
@@ -85,7 +83,7 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Scenario:
+    def from_json(cls, text: str | bytes) -> Self:
         return msgspec.json.decode(text, type=cls)
 
 

@@ -1,12 +1,10 @@
 """Sees what becomes of each request of a crawl, from where Scrapy and its users see it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider, signals
@@ -45,8 +43,8 @@ class Witness:
             crawler.signals.connect(self.on_downloaded, signals.response_downloaded)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Witness:
-        witness: Witness = crawler.witness  # type: ignore[attr-defined]
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        witness: Self = crawler.witness  # type: ignore[attr-defined]
         return witness
 
     def on_yield(self, entry: Any, *, is_start: bool = False) -> Any:

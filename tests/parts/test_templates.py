@@ -237,6 +237,31 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
     assert ("template: 20 updates taken back" in caplog.text) is (flags == SEEN)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "counted"),
+    [
+        ([[1], [2], [3]], [[9]] * 4, [4, 1, 0]),  # the fourth page is new
+        ([own(1), own(2)], [SAME] * 2, [0, 0, 2]),  # not the page, or so it seems at once
+    ],
+)
+async def test_a_visit_of_a_block_page_counts_once_as_not_observed(
+    first: list[list[int]], second: list[list[int]], counted: list[int], tmp_path: Path
+) -> None:
+    async with open_crawl(tmp_path) as crawl:
+        part, stats = crawl.parts.of(Templates), crawl.stats
+        await crawl.state.once(State.record, visits(1, first))
+        recorded = await crawl.state.once(State.record, visits(2, second))
+        for visited in recorded:
+            if visited.is_doubtful:
+                stats.count_not_observed("doubtful", visited.visit.url)
+        stats.count_recorded(recorded, "page")
+        part.recorded(recorded)
+        names = "visits", "first_visits", "not_observed"
+        assert [*map(stats.get, names)] == counted
+        await part.round_ended(lambda: False)
+        assert [*map(stats.get, names)] == [0, 0, len(second)]
+
+
 def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,13 +1,11 @@
 """An extension that tells what a crawl did: a line of JSON at its end, in the file JUDGED_FILE names."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -38,7 +36,7 @@ class Probe:
             crawler.signals.connect(handler, signal)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Probe:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
 
     def _listen(self, name: str) -> Callable[[], None]:
