@@ -46,8 +46,8 @@ logger = safe_logger(__name__)
 
 _NOTHING: Final = Observation(None)
 _ONE_PAGE: Final = (
-    "Requests for %s with different bodies are for one page, and will seem to update it: each needs "
-    'its own meta["hacs_page"] (a fragment makes no difference)'
+    "Requests with different URLs or bodies are for one page, %s, and will seem to update it: each "
+    'thing to watch needs its own meta["hacs_page"] (a fragment makes no difference)'
 )
 
 
@@ -62,8 +62,8 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        # The first body sent for each page in this round.
-        self._bodies: dict[int, bytes] = {}
+        # The first URL and body of this round, and a hash of the marks, of pages with others of these.
+        self._asked: dict[int, tuple[str, bytes, int]] = {}
         self._warnings = set[str]()
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.on_item: Callable[[Any, Verdict | None], None] | None = None
@@ -128,9 +128,6 @@ class LinkAdditionsMiddleware:
         mark_answered(request, tag)
         if url is not None:
             self._observe(request, response, url, tag)
-            body = request.body
-            if body and self._bodies.setdefault(page_id_of(url), body) != body:
-                self._warn(_ONE_PAGE, url)
         elif (
             (said := request.meta.get("hacs")) is not False
             and (named := request.meta.get("hacs_page")) is not None
@@ -261,7 +258,16 @@ class LinkAdditionsMiddleware:
         """Record the remaining visits at the end: of pages whose callback's output nobody read."""
         for response in list(self._awaited):
             self._end(response, False)
-        self._bodies.clear()
+        self._asked.clear()
+
+    def _compare(self, request: Request, visit: Visit) -> None:
+        """Warn if requests for different things share a page."""
+        if visit.marks is not None and (request.body or "hacs_page" in request.meta):
+            asked = request.url, request.body, hash(visit.marks)
+            url, body, shown = self._asked.setdefault(page_id_of(visit.url), asked)
+            # a page may have many URLs
+            if body != request.body or (url != request.url and shown != asked[2]):
+                self._warn(_ONE_PAGE, visit.url)
 
     def _warn(self, message: str, page: object) -> None:
         """Warn of the first page with a problem, once in a run."""
@@ -294,6 +300,7 @@ class LinkAdditionsMiddleware:
             else:
                 state.read_ahead.drop(url)
         else:
+            self._compare(request, visit)
             items_before = crawl.parts.items_before(url) if awaited.takes_items else None
             recorded = state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:

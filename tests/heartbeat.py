@@ -3,11 +3,10 @@
 For how long its thread waited for a processor is taken off: that is other programs' doing.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from pathlib import Path
+from typing import Self
 
 from scrapy import signals
 from scrapy.crawler import Crawler
@@ -31,7 +30,7 @@ class Heartbeat:
         self._last = self._longest = 0.0
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Heartbeat:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         extension = cls(crawler)
         crawler.signals.connect(extension.begin, signals.spider_opened)
         crawler.signals.connect(extension.end, signals.spider_closed)

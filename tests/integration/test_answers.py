@@ -111,29 +111,37 @@ def test_an_answer_of_the_http_cache_counts_if_the_server_confirmed_it(
 
 POSTS = ONLY_CHANGES.replace(
     "yield from response.json()",
-    """yield {"at": response.url}
+    """yield {"at": response.url, "shown": response.url[-3:]}
 
         async def start(self):
             page = self.start_urls[0]
             for body in ("one", "two", "six"):
-                yield scrapy.Request(page, method="POST", body=body, meta=META)""",
+                yield scrapy.Request(REQUEST)""",
 )
-ONE_PAGE = r"Requests for SITE/page(#\w+)? with different bodies are for one page"
+POST = "page, method='POST', body=body"
+ONE_PAGE = r"Requests with different URLs or bodies are for one page, SITE/page(#\w+)?, and"
 
 
 @pytest.mark.parametrize(
-    ("meta", "said"),
+    ("url", "meta", "times", "said"),
     [
-        ("{'hacs': True}", ONE_PAGE),
-        ("{'hacs_page': f'{page}#{body}'}", ONE_PAGE),
-        ("{'hacs_page': 'q=1'}", "hacs_page = 'q=1' is not a URL"),
-        ("{}", r"3 items .* will pass in every run: set meta..hacs_page.. of each POST"),
+        (POST, "{'hacs': True}", 1, ONE_PAGE),
+        (POST, "{'hacs_page': f'{page}#{body}'}", 1, ONE_PAGE),
+        (POST, "{'hacs_page': 'q=1'}", 1, "hacs_page = 'q=1' is not a URL"),
+        (POST, "{}", 1, r"3 items .* will pass in every run: set meta..hacs_page.. of each POST"),
+        ("f'{page}?{body}'", "{'hacs_page': page}", 1, ONE_PAGE),
+        ("f'{page}?{body}=age'", "{'hacs_page': page}", 0, ONE_PAGE),  # each shows "age"
     ],
 )
-def test_it_is_said_once_if_posted_requests_share_a_page_or_have_none(
-    any_spider: AnySpider, site: Site, meta: str, said: str
+def test_it_is_said_once_if_requests_for_different_things_share_a_page_or_have_none(
+    any_spider: AnySpider, site: Site, url: str, meta: str, times: int, said: str
 ) -> None:
-    site.set("/page", "/one")
-    crawl = any_spider.run(POSTS.replace("META", meta), HACS_PAGES="all", HACS_WATCH="items")
-    assert len(re.findall(f"WARNING: {said}".replace("SITE", site.url), crawl.log)) == 1
+    for query in (
+        "",
+        *(f"?{body}{more}" for body in ("one", "two", "six") for more in ("", "=age")),
+    ):
+        site.set(f"/page{query}", "/one")
+    code = POSTS.replace("REQUEST", f"{url}, meta={meta}")
+    crawl = any_spider.run(code, HACS_PAGES="all", HACS_WATCH="items")
+    assert len(re.findall(f"WARNING: {said}".replace("SITE", site.url), crawl.log)) == times
     assert "was requested by POST" not in crawl.log

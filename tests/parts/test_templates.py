@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from crawl_support import open_crawl, run
+from crawl_support import open_crawl
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts import templates
 from hacs_crawler.parts.templates import Templates
@@ -30,27 +30,23 @@ def visits(
     ]
 
 
-def taken_back(folder: Path, *batches: Sequence[Visit]) -> tuple[list[str], list[str]]:
+async def taken_back(folder: Path, *batches: Sequence[Visit]) -> tuple[list[str], list[str]]:
     """Paths of the pages whose last visit is taken back as an echo, and as one that was not read."""
     found: tuple[list[str], list[str]] = ([], [])
-
-    async def scenario() -> None:
-        async with open_crawl(folder) as crawl:
-            part = crawl.parts.of(Templates)
-            for batch in batches:
-                part.recorded(await crawl.state.once(State.record, batch))
-                for _ in range(2):
-                    await part.round_ended(lambda: False)
-            urls = [visit.url for visit in batches[-1]]
-            pages = await crawl.state.once(State.load, [page_id_of(url) for url in urls])
-            for page in pages.values():
-                for paths, times in zip(found, (page.echoes, page.unread), strict=True):
-                    paths.extend([page.url.split("/")[3]] * (batches[-1][0].at in times))
-            if len(batches) < 3:
-                names = "template_updates", "unread_visits"
-                assert [crawl.stats.get(name) for name in names] == [*map(len, found)]
-
-    run(scenario())
+    async with open_crawl(folder) as crawl:
+        part = crawl.parts.of(Templates)
+        for batch in batches:
+            part.recorded(await crawl.state.once(State.record, batch))
+            for _ in range(2):
+                await part.round_ended(lambda: False)
+        urls = [visit.url for visit in batches[-1]]
+        pages = await crawl.state.once(State.load, [page_id_of(url) for url in urls])
+        for page in pages.values():
+            for paths, times in zip(found, (page.echoes, page.unread), strict=True):
+                paths.extend([page.url.split("/")[3]] * (batches[-1][0].at in times))
+        if len(batches) < 3:
+            names = "template_updates", "unread_visits"
+            assert [crawl.stats.get(name) for name in names] == [*map(len, found)]
     return found
 
 
@@ -85,10 +81,10 @@ def template(pages: int, sharing: int, news: int = 0, rules: int = OWN_RULES) ->
         ),
     ],
 )
-def test_what_is_new_on_most_of_many_pages_is_the_templates(
+async def test_what_is_new_on_most_of_many_pages_is_the_templates(
     batches: list[list[Visit]], echoes: int, tmp_path: Path
 ) -> None:
-    shown, unread = taken_back(tmp_path, *batches)
+    shown, unread = await taken_back(tmp_path, *batches)
     assert (len(shown), unread) == (echoes, [])
 
 
@@ -141,10 +137,10 @@ FIRST = visits(1, [own(1), own(2)])
         ([visits(1, [[1], [2]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], ""),
     ],
 )
-def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
+async def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
     batches: list[list[Visit]], unread: str, tmp_path: Path
 ) -> None:
-    assert taken_back(tmp_path, *batches) == ([], list(unread))
+    assert await taken_back(tmp_path, *batches) == ([], list(unread))
 
 
 async def test_a_page_whose_item_was_doubted_counts_once(tmp_path: Path) -> None:
@@ -204,7 +200,7 @@ async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_othe
     ],
     ids=["block page", "template"],
 )
-def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
+async def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
     first: list[Visit],
     second: list[list[int]],
     flags: int,
@@ -217,23 +213,19 @@ def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
     second_visits = [replace(visit, prediction=ranked) for visit in visits(2, second)]
     never_seen = Prediction(label.number, 1, 1.0, 0.1, math.inf, 0.0)
     second_visits[0] = replace(second_visits[0], prediction=never_seen)
-
-    async def scenario() -> None:
-        async with open_crawl(tmp_path) as crawl:
-            await crawl.state.once(State.record, first)
-            recorded = await crawl.state.once(State.record, second_visits)
-            crawl.stats.count_recorded(recorded, "page")
-            crawl.stats.count_not_observed("doubtful", recorded[0].visit.url)
-            crawl.parts.of(Templates).recorded(recorded)
-            assert crawl.stats.get("updates") == crawl.stats.found_updates + 1 == len(second)
-            await crawl.parts.of(Templates).round_ended(lambda: False)
-            names = "updates", "new_links", "found_updates"
-            assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4
-            assert bool(crawl.stats.doubtful) is (flags == SEEN)
-            outcomes = await crawl.state.once(State.outcomes)
-            assert outcomes["flags"].tolist() == [flags] * len(second)
-
-    run(scenario())
+    async with open_crawl(tmp_path) as crawl:
+        await crawl.state.once(State.record, first)
+        recorded = await crawl.state.once(State.record, second_visits)
+        crawl.stats.count_recorded(recorded, "page")
+        crawl.stats.count_not_observed("doubtful", recorded[0].visit.url)
+        crawl.parts.of(Templates).recorded(recorded)
+        assert crawl.stats.get("updates") == crawl.stats.found_updates + 1 == len(second)
+        await crawl.parts.of(Templates).round_ended(lambda: False)
+        names = "updates", "new_links", "found_updates"
+        assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4
+        assert bool(crawl.stats.doubtful) is (flags == SEEN)
+        outcomes = await crawl.state.once(State.outcomes)
+        assert outcomes["flags"].tolist() == [flags] * len(second)
     assert ("template: 20 updates taken back" in caplog.text) is (flags == SEEN)
 
 
@@ -262,8 +254,8 @@ async def test_a_visit_of_a_block_page_counts_once_as_not_observed(
         assert [*map(stats.get, names)] == [0, 0, len(second)]
 
 
-def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
+async def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(templates, "MOST_MARKS", 10)
-    assert taken_back(tmp_path, *template(20, 20)) == ([], [])
+    assert await taken_back(tmp_path, *template(20, 20)) == ([], [])
