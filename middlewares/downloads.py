@@ -1,9 +1,7 @@
 """Downloader middlewares: pages are read ahead while they are downloaded, once parts admit them."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -48,7 +46,7 @@ class PageMemoryMiddleware:
             request.meta.pop("download_latency", None)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> PageMemoryMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Use the crawler's crawl."""
         return cls(Crawl.of(crawler))
 
@@ -121,7 +119,7 @@ class AdmissionMiddleware:
         self._crawl = crawl
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> AdmissionMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Raise NotConfigured if no part makes requests wait."""
         crawl = Crawl.of(crawler)
         if not crawl.parts.override("admit"):

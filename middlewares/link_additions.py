@@ -1,12 +1,10 @@
 """Spider middleware: observes which links pages gained, and records the visits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from msgspec.structs import replace
 from pydispatch.dispatcher import getReceivers
@@ -70,7 +68,7 @@ class LinkAdditionsMiddleware:
         self._crawl.before_end(self._end_all)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Use the crawler's crawl."""
         return cls(crawler)
 

@@ -1,8 +1,7 @@
 """Downloader middlewares of this project's own crawls, for hosts and pages that waste their time."""
 
-from __future__ import annotations
-
 import logging
+from typing import Self
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -42,7 +41,7 @@ class UnknownHosts:
         crawler.signals.connect(self._remove, signals.engine_stopped)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> UnknownHosts:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Begin immediately."""
         return cls(crawler)
 

@@ -5,8 +5,6 @@ and the next visit would seem to find new ones. Reading continues after a damage
 of a record (WARC-Segment-Number) are not joined.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator
@@ -92,7 +90,7 @@ def warcio_headers() -> ModuleType:
     return import_module("warcio.statusandheaders")
 
 
-def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
+def _next_record(stream: "_Stream", most_bytes: int) -> Record | None:
     """Return the next record of a gzip member, or of an uncompressed file; None at its end."""
     while True:
         stream.record_at = stream.offset
@@ -112,7 +110,7 @@ def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
     return Record(kind, url, parse_timestamp(arc["at"].decode()[:_TIME_OF_ARC]), block, is_cut)
 
 
-def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
+def _warc_record(stream: "_Stream", line: bytes, most_bytes: int) -> Record:
     lines, size = [line], 0
     while size < MOST_HEADERS_BYTES and lines[-1].strip() and (header := stream.line()):
         size += len(header)

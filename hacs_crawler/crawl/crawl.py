@@ -1,10 +1,9 @@
 """Connects one Scrapy crawl to the state; shared by the scheduler and the middlewares."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Self
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -83,9 +82,9 @@ class Crawl:
         self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)
 
     @classmethod
-    def of(cls, crawler: Crawler) -> Crawl:
+    def of(cls, crawler: Crawler) -> Self:
         """Return a crawler's crawl; make it if necessary."""
-        crawl: Crawl | None = getattr(crawler, "hacs_crawl", None)
+        crawl: Self | None = getattr(crawler, "hacs_crawl", None)
         if crawl is None:
             crawl = cls(crawler)
             crawler.hacs_crawl = crawl  # type: ignore[attr-defined]

@@ -1,7 +1,5 @@
 """The project's own scheduler, which HACS's scheduler wraps, and what it guarantees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
@@ -93,7 +91,7 @@ def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
     return queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
 
 
-def shared_filter(inner: BaseScheduler) -> SharedFilter | None:
+def shared_filter(inner: BaseScheduler) -> "SharedFilter | None":
     """Return scrapy-redis's filter if the scheduler uses it and no other filter, else None."""
     seen = filter_of(inner)
     asked = getattr(type(seen), "request_seen", None)

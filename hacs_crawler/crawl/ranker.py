@@ -1,7 +1,5 @@
 """Ranks seeds by their pages' rows in the state, and queues the chosen seeds."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -80,7 +78,7 @@ class Ranker:
         crawl.crawler.hacs_ranker = self  # type: ignore[attr-defined]
 
     @staticmethod
-    def of(crawler: Crawler) -> Ranker | None:
+    def of(crawler: Crawler) -> "Ranker | None":
         """Return a crawler's ranker, None if its scheduler is the project's own."""
         return getattr(crawler, "hacs_ranker", None)
 

@@ -4,8 +4,6 @@ Spider, ranking and state are real. The web is made up: a downloader middleware 
 past is imported. Two weeks pass between rounds, and no time during a round.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import time
@@ -39,7 +37,7 @@ WIDTH: Final = 100
 class Play:
     """The web of one crawl, its time, and the updates found so far."""
 
-    current: Play
+    current: "Play"
 
     def __init__(self, web: Web, rounds: int) -> None:
         self.web = web

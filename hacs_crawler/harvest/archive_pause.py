@@ -4,12 +4,10 @@ The Wayback Machine answers 429, usually without a Retry-After. It refuses conne
 that go on, for an hour at first (its staff in edgi-govdata-archiving/wayback issue 137).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from protego import Protego
@@ -80,7 +78,7 @@ class ArchivePauseMiddleware:
         self._hosts: dict[str, _Host] = {}
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ArchivePauseMiddleware:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Read HACS_ARCHIVES."""
         return cls(crawler, Crawl.of(crawler))
 

@@ -1,10 +1,8 @@
 """The journal of a seed's harvest: its progress, and captures to request again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Self
 
 from hacs_crawler.archive import Capture, key_of
 from hacs_crawler.harvest.query import Span
@@ -29,7 +27,7 @@ class Missed:
     place: str = ""
 
     @classmethod
-    def of(cls, capture: Capture) -> Missed:
+    def of(cls, capture: Capture) -> Self:
         """Return a capture that the archive failed to show for the first time."""
         return cls(capture.url, capture.at, digest=capture.digest, place=capture.place)
 

@@ -1,10 +1,8 @@
 """Reads an archive's answer to a request for a memento: the marks, or why they are missing."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urljoin, urlsplit
 
 from scrapy.http import Response
@@ -57,7 +55,7 @@ class Memento:
     rules: int = 0
 
     @classmethod
-    def failed(cls, capture: Capture, reason: str, problem: str = "error") -> Memento:
+    def failed(cls, capture: Capture, reason: str, problem: str = "error") -> Self:
         """Return the answer for a capture that may be shown another time."""
         return cls(capture.at, problem=problem, reason=reason)
 

@@ -13,8 +13,6 @@ value. In doubt nothing is learned: a churning page costs less than new links th
 ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -77,7 +75,7 @@ class VolatileLinkParts:
         first: Iterable[str],
         second: Iterable[str],
         is_known: Callable[[str], bool] = lambda _: False,
-    ) -> VolatileLinkParts:
+    ) -> "VolatileLinkParts":
         """Return the parts after comparing two fetches of a page; arguments as for `differences`."""
         sessions, tokens = differences(self.host, set(first), set(second), is_known)
         if not sessions and not tokens:

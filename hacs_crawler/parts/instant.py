@@ -1,12 +1,10 @@
 """The instant tier of a continuous crawl: every few minutes, the hubs that are worth a visit."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from scrapy.utils.defer import maybe_deferred_to_future
 
@@ -69,7 +67,7 @@ class InstantTier(Part):
         self.is_running = False
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> InstantTier:
+    def from_crawl(cls, crawl: Crawl) -> Self:
         """Make the part."""
         return cls(crawl.config.ranking, crawl.stats.get)
 

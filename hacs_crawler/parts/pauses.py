@@ -3,11 +3,9 @@
 For the spider `wayback`'s requests to web archives, `ArchivePauseMiddleware` does this.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from scrapy import Request, signals
@@ -85,7 +83,7 @@ class CrawlDelays(Part):
         crawl.crawler.signals.connect(self.obey, signals.robots_parsed)
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> CrawlDelays | None:
+    def from_crawl(cls, crawl: Crawl) -> Self | None:
         """Make the part; None if robots.txt is not obeyed or Scrapy lacks the signal for its rules."""
         obeys = crawl.crawler.settings.getbool("ROBOTSTXT_OBEY")
         return cls(crawl) if obeys and hasattr(signals, "robots_parsed") else None

@@ -6,13 +6,11 @@ pages: it was a block page or a login. The same holds for the first visits of pa
 identical marks, once most of these pages show others.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 
@@ -70,7 +68,7 @@ class _Changed(NamedTuple):
     outcome: bytes
 
     @classmethod
-    def of(cls, visited: Recorded, updates: Counted) -> _Changed:
+    def of(cls, visited: Recorded, updates: Counted) -> Self:
         visit, prediction = visited.visit, visited.visit.prediction
         is_ranked = prediction is not None and math.isfinite(prediction.days_since_visit)
         to_site = visited.new_to_site

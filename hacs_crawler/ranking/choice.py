@@ -4,11 +4,9 @@ A run chooses the best pages within its quota from those that neither wait nor a
 Of two pages with the same score, the earlier one in the arrays is better.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -49,14 +47,14 @@ class Quota:
     grant: Grant | None = None
     least: float = -math.inf
 
-    def within(self, limit: int | None) -> Quota:
+    def within(self, limit: int | None) -> Self:
         """Return the quota for at most `limit` pages (None or 0: no limit)."""
         if not limit:
             return self
         budget = limit if self.budget is None else min(self.budget, limit)
         return replace(self, budget=budget)
 
-    def sharing(self, discover: float | None) -> Quota:
+    def sharing(self, discover: float | None) -> Self:
         """Return the quota with this share of the budget for pages never seen, unless `unseen` is set.
 
         If the share is not 0, at least one of two or more visits is for such pages; otherwise a small
@@ -67,7 +65,7 @@ class Quota:
         share = math.floor(discover * self.budget + 1e-9)
         return replace(self, unseen=max(share, 1) if discover and self.budget > 1 else share)
 
-    def without(self, is_unseen: BoolArray, controls: int) -> Quota:
+    def without(self, is_unseen: BoolArray, controls: int) -> Self:
         """Return the rest of the quota after visits to some pages, and control visits."""
         if self.budget is None:
             return self

@@ -1,11 +1,9 @@
 """The settings of p, and of the choice of pages by it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct, field as key
 
@@ -246,7 +244,7 @@ class RankingOptions:
         """Whether scores depend on p and failed attempts only, and grow with p."""
         return self.policy.is_by_p and self.stale_days is None and not self.demands
 
-    def seeded(self, seed: int) -> RankingOptions:
+    def seeded(self, seed: int) -> Self:
         """Return the options, adding a random seed if it is missing."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)
 

@@ -1,7 +1,5 @@
 """The pages that would be crawled now, and when a page will be visited next."""
 
-from __future__ import annotations
-
 import math
 import secrets
 from collections.abc import Callable
@@ -59,7 +57,7 @@ class Plan(Candidates):
         """Which pages come first because their longest interval has passed."""
         return is_overdue(self.score)
 
-    def without(self, page_ids: Ids) -> Plan:
+    def without(self, page_ids: Ids) -> "Plan":
         """Return the plan of the other pages."""
         is_left = np.isin(self.page_ids, page_ids, invert=True)
         columns: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}

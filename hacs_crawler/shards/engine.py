@@ -4,8 +4,6 @@ A crawl ends with its parent: the command, or a worker of a Dask cluster. Dask m
 lost worker to another worker.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os
@@ -268,7 +266,7 @@ def _last_error(log: Path) -> str:
     return errors[-1][-300:] if errors else "its log has no error"
 
 
-def _check_workers(client: Client, address: str, file: Path | None) -> None:
+def _check_workers(client: "Client", address: str, file: Path | None) -> None:
     """Raise ClusterError if workers are missing, or have another version of the package.
 
     A task that a worker cannot unpickle would never end: Dask tries it again and again.

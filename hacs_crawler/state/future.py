@@ -6,8 +6,6 @@ is corrected. 404s and failures before the latest of these visits are lost, as t
 attempt only.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,7 +66,7 @@ def as_of(page: Page, now: float) -> Page:
 
 
 def without_future(
-    state: State, page_ids: Ids, rows: Rows, now: float
+    state: "State", page_ids: Ids, rows: Rows, now: float
 ) -> tuple[Rows, SetAside | None]:
     """Return ranking rows without visits later than `now`, and a warning about them.
 

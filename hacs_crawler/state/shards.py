@@ -1,12 +1,10 @@
 """Shards: parts of a state, each in its own namespace; all pages of a host are in one shard."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Self
 
 from hacs_crawler.links import page_key
 from hacs_crawler.utils.settings import NotAllowedError
@@ -32,7 +30,7 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     @classmethod
-    def parse(cls, text: object) -> Shard:
+    def parse(cls, text: object) -> Self:
         """Return the shard that a text such as "3/16" names; raises NotAllowedError."""
         match = _WRITTEN.fullmatch(str(text).strip())
         return cls(int(match[1]), int(match[2])) if match is not None else cls(0, 0)

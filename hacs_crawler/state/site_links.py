@@ -15,11 +15,9 @@ Claims can be repeated, as a page keeps its claims: visits that are recorded aga
 same answer. If two workers find a link at the same time, one of them gets it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +45,7 @@ class LinkClaim:
     links: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, site: int, page_id: int, links: Iterable[int]) -> LinkClaim:
+    def of(cls, site: int, page_id: int, links: Iterable[int]) -> Self:
         """Return the claim of a page on links, given by their fingerprints."""
         short = sorted({link & _LINK_MASK for link in links})
         return cls(site, page_id & _PAGE_MASK, np.array(short, np.uint32))

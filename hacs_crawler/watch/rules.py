@@ -1,12 +1,10 @@
 """The rules for reading marks from a page, as 64-bit fingerprints of canonical bytes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 from unicodedata import normalize
 from urllib.parse import urlsplit
 from zlib import crc32
@@ -70,7 +68,7 @@ class MarkRules:
         what = (_FORM, self.name, self.options, self.rendered)
         return fingerprint(repr(what)) & 0xFFFF_FFFC | 2 * self.takes_items | 1
 
-    def of_page(self, page_url: str, *urls: str) -> MarkRules:
+    def of_page(self, page_url: str, *urls: str) -> Self:
         """Return these rules for the things of a page; its own address, in any form, is not news."""
         path = urlsplit(page_url)._replace(scheme="", netloc="").geturl() or "/"
         return replace(self, own=(page_url, path, *urls, *filter(None, map(canonical_url, urls))))

@@ -8,8 +8,6 @@ Evaluation 2: P@K is the share of an order's first K pages that are among the fi
 order, with ties (pages without a further update all come last) its mean over all ways to break them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +24,20 @@ AVERAGES: Final = {
     "macro": "macro-averaged",
     "macro-found": "macro-averaged, F1 where an update was found",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """True positives and selected pages by moment and threshold; updated and all pages by moment.
+
+    `found` is the probability of a true positive, by moment and threshold: 0 or 1 except for Random.
+    """
+
+    hits: FloatArray
+    selected: FloatArray
+    changed: FloatArray
+    pages: FloatArray
+    found: FloatArray
 
 
 class Tally:
@@ -75,20 +87,6 @@ def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArra
     from scipy.stats import hypergeom  # noqa: PLC0415 - slow to load, and few commands need it
 
     return 1.0 - np.asarray(hypergeom.pmf(0, pages, changed, selected), np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """True positives and selected pages by moment and threshold; updated and all pages by moment.
-
-    `found` is the probability of a true positive, by moment and threshold: 0 or 1 except for Random.
-    """
-
-    hits: FloatArray
-    selected: FloatArray
-    changed: FloatArray
-    pages: FloatArray
-    found: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

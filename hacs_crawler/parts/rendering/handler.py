@@ -1,10 +1,8 @@
 """Download handlers that wrap the project's own, and send pages that need a browser to it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import scrapy
 from scrapy import Request, Spider
@@ -41,7 +39,7 @@ class BrowserHandler(metaclass=_LazyAsInner):
         self._inner = build_from_crawler(load_object(self.around), crawler)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> BrowserHandler:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Build the wrapped handler, and this handler."""
         return cls(crawler)
 

@@ -4,8 +4,6 @@ They are annotations in the state: `PageRendering` by page id, `SiteRendering` b
 `links.menu_id` of pages that share a template.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Set as AbstractSet
 from enum import IntEnum
@@ -58,7 +56,7 @@ class PageRendering(Struct, frozen=True, array_like=True):
 
     KIND: ClassVar = "rendering"
 
-    def failed(self) -> PageRendering:
+    def failed(self) -> "PageRendering":
         """Return the record after a failed rendering."""
         if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
             return PageRendering(Verdict.PLAIN)
@@ -82,7 +80,7 @@ class SiteRendering(Struct, frozen=True, array_like=True):
             return Verdict.UNKNOWN
         return Verdict.BROWSER if self.browser == more else Verdict.PLAIN
 
-    def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
+    def judged(self, before: Verdict, after: Verdict) -> "SiteRendering":
         """Return the record after a check of one page changed its verdict from `before`."""
         counts = [0, self.plain, self.browser]  # by verdict
         if before is not after:

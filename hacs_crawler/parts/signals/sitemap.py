@@ -1,7 +1,5 @@
 """Reads lists of changed pages: sitemaps, with Scrapy's parser, and lines from users."""
 
-from __future__ import annotations
-
 import csv
 import math
 import re
@@ -34,7 +32,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TAKES_BYTES: Final = version_info >= (2, 15)
 
 
-def read_sitemap(body: bytes, url: str, now: int) -> Listing:
+def read_sitemap(body: bytes, url: str, now: int) -> "Listing":
     """Return the signals of a sitemap for pages of its own host, or the files of a sitemap index.
 
     The files are sorted newest first, then those without a time. `now` is in seconds since 1970
