@@ -1,9 +1,7 @@
 """Item pipelines."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -54,7 +52,7 @@ class OnlyChanges:
             crawler.signals.connect(self._forget, lost)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> OnlyChanges:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Raise NotConfigured unless items are watched."""
         crawl = Crawl.of(crawler)
         if crawl.failure is not None:  # such as a wrong setting, which has its own line

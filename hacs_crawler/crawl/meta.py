@@ -5,8 +5,6 @@ record only) and `meta["hacs_page"]` (the URL of the page). HACS keeps one immut
 Parts use keys that begin with "hacs.". Everything else belongs to the project and is left alone.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Turns a response into a visit of its page, or into the reason why it does not show the page."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from typing import Final, NamedTuple, TypeGuard

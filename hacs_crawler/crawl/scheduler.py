@@ -1,11 +1,9 @@
 """The scheduler: holds start requests, ranks them, and sends the best whose host is free."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from itertools import count
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -82,7 +80,7 @@ class HacsScheduler(BaseScheduler):
         )
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Build the scheduler named by HACS_INNER_SCHEDULER, and this scheduler around it."""
         crawl = Crawl.of(crawler)
         return cls(inner_scheduler(crawl, cls), crawl)

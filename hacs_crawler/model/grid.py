@@ -6,8 +6,6 @@ raised to its weight w. Sums over the grid are the trapezoid rule on log λ: E[�
 100 gaps a page, and within 1 % for 300 gaps of about 1/λ, whose posterior is two nodes wide.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Keeps the items of each page's last visit, so that a changed item can show its old values."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a state learns of all its pages: priors of their rates, how many churn, sibling correlation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import compress
