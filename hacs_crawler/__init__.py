@@ -44,24 +44,11 @@ __all__ = [
     "simulate",
 ]
 
-_PLACES = {
-    "addon": ("HacsAddon",),
-    "analysis": ("StateReader", "Table", "open", "rank", "simulate"),
-    "crawl.scheduler": ("HacsScheduler",),
-    "exceptions": ("ConfigError", "HacsError", "StateError", "StateUnavailableError"),
-    "items": ("NewPublication", "PageVisit", "SeedHistory"),
-    "outcome": ("NotObserved", "Outcome"),
-    "ranking.policies": ("Candidates",),
-}
-
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("hacs-crawler")
-    for module, names in _PLACES.items():
-        if name in names:
-            return getattr(import_module(f"hacs_crawler.{module}"), name)
-    raise AttributeError(f"module 'hacs_crawler' has no attribute {name!r}")
+    return import_module("hacs_crawler.utils.faces").face(__name__, __file__)(name)
 
 
 def __dir__() -> list[str]:

@@ -11,10 +11,10 @@ from hacs_crawler.cli.output import STDOUT, Csv, Output, show_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.hubs import KINDS, JudgedWindow, hub_lines, judge
 from hacs_crawler.lab.interest.logs import FORMATS, LogReader, check_site
-from hacs_crawler.lab.interest.views import HOURS, day_text, read_views, views_csv, window_of
+from hacs_crawler.lab.interest.views import HOURS, read_views, views_csv, window_of
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, day_text
 
 logger = safe_logger(__name__)
 
@@ -63,7 +63,7 @@ def import_logs(
         output,
         views.views.sum(),
         len(views.pages),
-        *map(day_text, views.days),
+        *(day_text(DAY * day) for day in views.days),
         log.requests,
         log.robots,
     )
@@ -114,10 +114,10 @@ def _judged_window(path: str, days: int, least: float) -> JudgedWindow:
 
 def _summary(judged: JudgedWindow) -> list[str]:
     window, totals = judged.window, judged.totals
-    last = day_text(window.first_day + window.days - 1)
+    first, last = (DAY * (window.first_day + day) for day in (0, window.days - 1))
     hours = " by the hour" if window.bins_a_day == HOURS else ""
     return [
-        f"{len(window.pages)} pages, {day_text(window.first_day)} to {last}{hours}",
+        f"{len(window.pages)} pages, {day_text(first)} to {day_text(last)}{hours}",
         f"{window.left_out} more with too few views",
         f"{judged.is_temporal.sum()} temporal, with {totals[judged.is_temporal].sum():.0f} of "
         f"{totals.sum():.0f} views",

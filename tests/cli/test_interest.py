@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cli_support import rows_of
 from hacs_crawler.cli.app import app
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.lab.interest.views import day_text
+from hacs_crawler.utils.times import DAY, day_text
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 FIRST = 20_666
@@ -37,9 +37,8 @@ def views(tmp_path: Path) -> Path:
                     number = int(random.poisson(10))
                 if number:
                     name = "news" if site < 2 else "about"
-                    lines.append(
-                        f"https://s{site}.example/{name}/{page}.html,{day_text(FIRST + day)},{number}"
-                    )
+                    url, at = f"https://s{site}.example/{name}/{page}.html", DAY * (FIRST + day)
+                    lines.append(f"{url},{day_text(at)},{number}")
     path = tmp_path / "views.csv"
     path.write_text("\n".join(lines))
     return path
@@ -105,7 +104,7 @@ def test_lines_that_are_left_out_are_counted(
 def test_nothing_is_listed_where_no_page_is_temporal(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    days = "\n".join(f"https://a.example/x,{day_text(FIRST + day)},9" for day in range(60))
+    days = "\n".join(f"https://a.example/x,{day_text(DAY * (FIRST + day))},9" for day in range(60))
     path = tmp_path / "views.csv"
     path.write_text(f"page,date,views\n{days}\n")
     assert run("seeds", path).exit_code == 1

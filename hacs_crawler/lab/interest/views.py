@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -16,6 +16,7 @@ from hacs_crawler.archive import read_lines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import canonical_url
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
+from hacs_crawler.utils.times import DAY, day_text
 
 HOURS: Final = 24
 _EPOCH: Final = date(1970, 1, 1)
@@ -91,7 +92,7 @@ def window_of(views: Views, days: int, least_views: float) -> Window:
     page, bins, number = views.page[inside], views.bin[inside] - start * k, views.views[inside]
     total = np.bincount(page, weights=number, minlength=len(views.pages))
     if not total.any():
-        raise HacsError(f"there are no views since {day_text(start)}")
+        raise HacsError(f"there are no views since {day_text(DAY * start)}")
     enough = np.flatnonzero((total >= least_views) & (total > 0))
     row_of = np.full(len(views.pages), -1)
     row_of[enough] = np.arange(enough.size)
@@ -159,17 +160,12 @@ def views_csv(views: Views) -> Iterator[bytes]:
         csv.writer(text, lineterminator="\n").writerows(
             (
                 views.pages[page],
-                day_text(bin_ // k) + f"T{bin_ % k:02}" * (k > 1),
+                day_text(DAY * (bin_ // k)) + f"T{bin_ % k:02}" * (k > 1),
                 f"{number:g}" if number < 1e6 else int(number),
             )
             for page, bin_, number in zip(*columns, strict=True)
         )
         yield text.getvalue().encode("utf-8", "replace")
-
-
-def day_text(day: int) -> str:
-    """Return the date of a day since 1970."""
-    return (_EPOCH + timedelta(days=day)).isoformat()
 
 
 @lru_cache(maxsize=65_536)

@@ -7,7 +7,8 @@ import pytest
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.logs import LogReader, check_site
-from hacs_crawler.lab.interest.views import HOURS, Views, day_text
+from hacs_crawler.lab.interest.views import HOURS, Views
+from hacs_crawler.utils.times import DAY, day_text
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 CHROME = (
@@ -43,7 +44,7 @@ def read(
 
 
 def rows(views: Views) -> dict[tuple[str, str], float]:
-    day = [day_text(place // views.bins_a_day) for place in views.bin.tolist()]
+    day = [day_text(DAY * (place // views.bins_a_day)) for place in views.bin.tolist()]
     pages = [views.pages[place] for place in views.page.tolist()]
     return dict(zip(zip(pages, day, strict=True), views.views.tolist(), strict=True))
 

@@ -9,14 +9,8 @@ import pytest
 from hacs_crawler.archive import ArchiveError
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.hubs import JudgedWindow, hub_lines, hub_of, judge
-from hacs_crawler.lab.interest.views import (
-    Views,
-    day_text,
-    gathered,
-    read_views,
-    views_csv,
-    window_of,
-)
+from hacs_crawler.lab.interest.views import Views, gathered, read_views, views_csv, window_of
+from hacs_crawler.utils.times import DAY, day_text
 
 FIRST = 20_697
 """2026-09-01, in days since 1970."""
@@ -58,7 +52,7 @@ def read(folder: Path, text: str | bytes) -> Views:
 
 def rows(views: Views) -> list[tuple[str, str, float]]:
     return [
-        (views.pages[page], day_text(place // views.bins_a_day), number)
+        (views.pages[page], day_text(DAY * (place // views.bins_a_day)), number)
         for page, place, number in zip(
             views.page.tolist(), views.bin.tolist(), views.views.tolist(), strict=True
         )
