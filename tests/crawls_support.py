@@ -1,7 +1,5 @@
 """Crawls of shards as a user runs them: a project, a site of many hosts, Dask in processes."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -265,7 +263,7 @@ class Shards:
             process.kill()
             process.communicate()
 
-    def crawl(self, *arguments: str, status: int = 0, **settings: Any) -> Done:
+    def crawl(self, *arguments: str, status: int = 0, **settings: Any) -> "Done":
         return finish(self.start(*arguments, **settings), status)
 
 

@@ -1,7 +1,5 @@
 """The spider `wayback`, run as a user runs it, against an archive that tests fill."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,7 +54,7 @@ class Bootstrap:
         with opened(self.project.state) as state:
             return {page.url: page for page in state.pages() if page}
 
-    def state(self) -> Known:
+    def state(self) -> "Known":
         """Every page as bytes, but for its rate, its version and how far it is harvested."""
         return known(self.pages())
 

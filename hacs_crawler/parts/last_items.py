@@ -57,7 +57,7 @@ class LastItems(PageWriter[Kept]):
         self._differed: Counter[str] = Counter()
         self._emptied: Counter[str] = Counter()
         self._fields: set[str] = set()
-        self._compared = self._items = self._named = 0
+        self._compared = self._items = self._named = self._replaced = 0
         # How many more items have the key of all items of their page than do not, and such a key.
         self._alike, self._example = 0, None
         # Whether any page was visited by these settings before.
@@ -113,6 +113,12 @@ class LastItems(PageWriter[Kept]):
         if named is not None and len(observed.visit.marks or ()) > 1:
             self._alike += len(shown) if is_alike else -len(shown)
             self._example = named if is_alike else self._example
+        elif observed.reason and not config.watch_key:
+            had, has = (
+                observed.recorded.before.sound.spells.shown_last(),
+                observed.visit.marks or (),
+            )
+            self._replaced += len(had) == len(has) and had.isdisjoint(has)
         self._compared += len(keys_of_both := items.keys() & before.keys())
         for key in keys_of_both:
             for name, value in items[key].items():
@@ -145,6 +151,12 @@ class LastItems(PageWriter[Kept]):
             if self._items and (unknown := [name for name in names if name not in self._fields]):
                 none_of = counted(self._items, "item")
                 logger.log(level, "%s: none of %s has %s", setting, none_of, ", ".join(unknown))
+        if self._replaced:
+            logger.info(
+                "%s showed as many items as before, but none of them again. If a field differs at every "
+                "visit, the log will name it once HACS_WATCH_KEY is set, such as to an id or a URL",
+                counted(self._replaced, "page"),
+            )
         if self._alike > 0:
             logger.log(
                 level,
@@ -166,7 +178,7 @@ class LastItems(PageWriter[Kept]):
         self._differed.clear()
         self._emptied.clear()
         self._fields.clear()
-        self._compared = self._items = self._named = self._alike = 0
+        self._compared = self._items = self._named = self._replaced = self._alike = 0
         self._is_again = False
 
 

@@ -4,8 +4,6 @@ All of it runs three times in one folder, and so on one state: what the add-on h
 must not show in the next. What is seen without the add-on is recorded (`record.py`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -75,7 +73,7 @@ class Seen:
     stats: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: "Seen") -> "Seen":
         both = (self, other)
         return Seen(*([x for seen in both for x in getattr(seen, f.name)] for f in fields(Seen)))
 

@@ -97,6 +97,12 @@ SINGLE, LISTS = [1] * ENOUGH_ITEMS, [30, 30, 30]
             "have the same, such as 'x'. Set it to a field that",
         ),
         ([1, 1, 1], 0, {"HACS_WATCH_KEY": "name"}, ""),
+        (
+            LISTS,
+            0,
+            {"HACS_WATCH_KEY": ""},
+            "1 page showed as many items as before, but none of them",
+        ),
     ],
 )
 async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_is_useless(
@@ -118,9 +124,11 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
                 before[item_key(shown, "id") or 0] = {**shown, "at": False}
                 part.shown(response, shown, frozenset(), may_be_news=False)
             part._before[url] = Kept(0, before)
-            visit = Visit(url, 86_400, marks=frozenset(range(items)))
+            had, has = frozenset(range(-items, 0)), frozenset(range(items))
+            known = merged(Page(url), Visit(url, 1, marks=had)).after
+            recorded = merged(known, Visit(url, 86_400, marks=has))
             # a field that always differs makes visits doubtful
-            part.observed(observed(visit, "doubtful" * (page % 2), response))
+            part.observed(Observed(Request(url), response, recorded, "doubtful" * (page % 2)))
         assert (": at True, was False" in caplog.text) is (not more), "those watched"
         caplog.clear()
         caplog.set_level("INFO")
