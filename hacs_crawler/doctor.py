@@ -120,10 +120,7 @@ def wiring(given: Settings) -> Check:
 
 
 def _state(config: Config, shards: int | None) -> Iterator[Check]:
-    """Open the state and try to write to it, which a full disk or a replica refuses.
-
-    Then report damaged pages, and risks of losing pages.
-    """
+    """Open the state, try to write to it, and report damaged pages and risks of losing pages."""
     path = sqlite_path(config.state, config.base)
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
     joined = None
@@ -149,7 +146,7 @@ def _state(config: Config, shards: int | None) -> Iterator[Check]:
         store = open_store(*config.state_arguments[:3], reads_only=path is None)
         stack.callback(store.close)
         state = joined or State(store, Estimation())
-        store.try_to_write()
+        store.try_to_write()  # which a full disk or a replica refuses
         pages = counted(state.store.count(), "page")
         yield Check("state", "ok", f"{shown}: schema {SCHEMA}, {pages}, readable and writable")
         for risk, advice in store.risks():

@@ -164,10 +164,7 @@ class _Stream:
         return member is not None
 
     def next_beginning(self, block: bytes) -> bool:
-        """Go to the next WARC record in this member, in a damaged block or after it.
-
-        Returns whether there is one.
-        """
+        """Go to the next WARC record in a damaged block or after it; return whether there is one."""
         self._buffer, self._position = block + self._buffer[self._position :], 0
         self.offset -= len(block)
         while (match := _NEXT_WARC.search(self._buffer, self._position)) is None:
@@ -187,10 +184,7 @@ class _Stream:
         return self._take(end + 1 - self._position)
 
     def block(self, length: int, most_bytes: int) -> tuple[bytes, bool]:
-        """Return the first bytes of a block, and whether it is longer.
-
-        Raises _DamagedError unless a blank line, or the end, follows.
-        """
+        """Return the first bytes of a block, and whether it is longer; raises _DamagedError."""
         parts: list[bytes] = []
         left, wanted = length, min(length, most_bytes)
         while left:

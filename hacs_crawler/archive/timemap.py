@@ -236,10 +236,8 @@ class Rewriting:
                     del link.attrib["href"]
 
     def _original(self, href: str) -> str:
-        """Return the original URL of a rewritten link, else "".
-
-        Relative links are never rewritten: they work in the memento as in the page.
-        """
+        """Return the original URL of a rewritten link, else ""."""
+        # relative links are never rewritten: they work in the memento as in the page
         if not _names_host_or_root(href) or _MEMENTO.search(href) is None:
             return ""
         with suppress(ValueError):  # not a URL

@@ -142,10 +142,7 @@ def _twins(
     *,
     writes: bool = False,
 ) -> Iterator[tuple[Config, State, list[Opened], list[str]]]:
-    """Open the project's state and those at other addresses; yield them and their names.
-
-    Raises HacsError if two are the same.
-    """
+    """Open the project's state and those at other addresses, no two the same; yield them, and names."""
     with opened(settings, shards, writes=writes) as (config, state), ExitStack() as stack:
         places = [describe(address) for address in (config.state, *addresses)]
         if len({*places}) < len(places):

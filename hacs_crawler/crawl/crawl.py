@@ -255,12 +255,10 @@ class Crawl:
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:
-        """Record requests that ended without answer or error, for example after too many redirects.
-
-        A failed crawl skips this: it does not know how its requests ended.
-        """
+        """Record requests that ended without answer or error, for example after too many redirects."""
         for function in self._before_end:
             function()
+        # a failed crawl does not know how its requests ended
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             cause = "too many or repeated redirects"
             self.stats.count_not_observed("unfinished", claim.url, cause=cause)
@@ -338,10 +336,7 @@ class Crawl:
 
 
 def _open_state(config: Config) -> tuple[State, RankingOptions]:
-    """Open the state, and complete the ranking options with its data.
-
-    Closes the state before it raises ConfigError or StateError.
-    """
+    """Open the state, and complete the ranking options with its data; raises as `open_state`."""
     state = open_state(*config.state_arguments)
     try:
         state.keep_label(config.ranking.label(config.estimation))

@@ -327,10 +327,7 @@ def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
 
 
 def _texts_in(callback: Any, spider: Spider) -> set[str]:
-    """Return the strings in the code of a callback and of spider methods that it names.
-
-    They include the `meta` keys that it uses.
-    """
+    """Return the strings, such as `meta` keys, in the code of a callback and methods that it names."""
     texts: set[str] = set()
     seen: set[str] = set()
     waiting = [getattr(unwrap(callback), "__code__", None)]

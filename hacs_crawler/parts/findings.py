@@ -202,10 +202,7 @@ def _json_text(canonical: bytes) -> str:
 def _new_requests(
     urls: Mapping[str, str], response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield the requested URLs that have one of the marks, with the texts of their links.
-
-    In a feed, RSS or Atom, the text of a link is the title of its entry.
-    """
+    """Yield the requested URLs that have one of the marks, with the texts of their links or entries."""
     texts = dict(page_links(tree, response.url))
     if isinstance(response, XmlResponse):
         for url, title in watch.entry_titles(response):

@@ -199,11 +199,9 @@ def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
-    """Yield the places of all pages in blocks of whole sites, each site's pages in their order.
-
-    Policies that may compare pages, such as a user's own, get all pages in one block.
-    """
+    """Yield the places of all pages in blocks of whole sites, each site's pages in their order."""
     number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
+    # a policy that may compare pages, such as a user's own, gets all pages in one block
     if number < 2 or not options.policy.is_pointwise:
         yield np.arange(len(sites))
         return

@@ -267,10 +267,8 @@ def _last_error(log: Path) -> str:
 
 
 def _check_workers(client: "Client", address: str, file: Path | None) -> None:
-    """Raise ClusterError if workers are missing, or have another version of the package.
-
-    A task that a worker cannot unpickle would never end: Dask tries it again and again.
-    """
+    """Raise ClusterError if workers are missing, or have another version of the package."""
+    # a task that a worker cannot unpickle would never end: Dask tries it again and again
     if not client.nthreads():
         try:  # with a task, as an adaptive cluster starts workers only for tasks
             client.submit(socket.gethostname, pure=False).result(WORKER_SECONDS)

@@ -79,10 +79,7 @@ def records_in_days(records: Records) -> SignalRecords:
 
 
 def _ended_gaps(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
-    """Return the places of records whose pages were visited again, the gaps in days, and the updates.
-
-    Gaps that end with a baseline are left out.
-    """
+    """Return the places of records whose gaps have ended, not by a baseline, their days, and updates."""
     is_over = rows["last_visit"] > records["visit"]
     is_gap = is_over & (records["visit"] > 0) & (rows["visits"] > 1) & (rows["is_baseline"] == 0)
     places = np.flatnonzero(is_gap)

@@ -236,11 +236,7 @@ class SQLiteStore(Store):
         self._db.executemany(query, [(key, json.dumps(value)) for key, value in notes.items()])
 
     def _check_namespace(self, namespace: str, *, reads_only: bool) -> None:
-        """Raise NoStateError if a reader's namespace is missing in the file.
-
-        Raises StateError if the file has a namespace that differs only in case, as SQLite's tables
-        cannot.
-        """
+        """Raise StateError for a namespace in another case, NoStateError for one that is missing."""
         names = sorted(name for name in self._file.tables if name.endswith(".pages"))
         namespaces = [name.removesuffix(".pages") for name in names]
         for other in namespaces:
@@ -284,12 +280,9 @@ class SQLiteStore(Store):
             )
 
     def _rows_between(self, first: int, last: int) -> tuple[Ids, Rows]:
-        """Return the rows with ids from `first` to `last`, by id; damaged rows are made again.
-
-        SQLite joins them, which takes half the time of making a Python object for each.
-        """
-        # group_concat casts bytes to text, which keeps them only if the file's encoding is UTF-8: a file
-        # made by another program may have another encoding
+        """Return the rows with ids from `first` to `last`, by id; damaged rows are made again."""
+        # SQLite joins them, which takes half the time of making a Python object for each. It casts bytes
+        # to text, which keeps them only if the file's encoding is UTF-8; another program's may differ.
         if self._db.execute("PRAGMA encoding").fetchone() == ("UTF-8",):
             query = (
                 "SELECT group_concat(id), CAST(group_concat(row, '') AS BLOB), "  # noqa: S608

@@ -364,10 +364,7 @@ class Shards(CrawlPart):
         return result
 
     async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return the function's result; retry while the state is unreachable and the crawl not over.
-
-        Raises StateError.
-        """
+        """Return a function's result; retry while the state is unreachable. Raises StateError."""
         while True:
             try:
                 return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
