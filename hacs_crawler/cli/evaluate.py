@@ -13,7 +13,7 @@ from hacs_crawler.cli.common import CapturesFile, PagesFile, Set, UpdatesFile, o
 from hacs_crawler.cli.output import Csv, show_rows
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.lab.evaluation.histories import from_pages, from_timelines
 from hacs_crawler.lab.evaluation.localized import (
     evaluate_localized,
     localized_parts,
@@ -85,7 +85,11 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     )
     timelines = read_given(*files, {"--captures": captures})
     if timelines is None:
-        levels = _from_state(settings, seeds)
+        homepages = None if seeds is None else list(read_seeds(seeds))
+        with opened(settings) as (_, state), Progress("reading the state") as progress:
+            known = (page for page in state.pages() if page is not None)
+            on_batch = progress.counts("pages", state.store.count())
+            levels = from_pages(known, homepages, on_batch)
     elif seeds is not None or settings:
         raise HacsError("--seeds and --set apply to a state, not to files")
     else:
@@ -96,13 +100,6 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     with Progress("evaluate") as progress:
         result = evaluate(levels, period, progress.counts("weeks"))
     _show(list(all_rows(result)), table_parts(result), csv)
-
-
-def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
-    homepages = None if seeds is None else list(read_seeds(seeds))
-    with opened(settings) as (_, state), Progress("reading the state") as progress:
-        pages = (page for page in state.pages() if page is not None)
-        return from_pages(pages, homepages, progress.counts("pages", state.store.count()))
 
 
 def _singh(

@@ -188,7 +188,11 @@ class Templates(CrawlPart):
                 continue
             is_same = after.spells == before.spells and not before.unread
             is_chosen = noun_of(visit.rules) != "link"
-            has_begun = _showed_one_content(before, is_chosen=is_chosen)
+            has_begun = (  # all visits of the page showed identical marks; if links, at least two
+                len(before.spells.periods) == 3
+                and len(before.visits) <= MOST_FIRST_VISITS
+                and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
+            )
             if is_same and not (is_chosen or has_begun):  # like most visits
                 continue
             self._compare(
@@ -305,12 +309,3 @@ class Templates(CrawlPart):
             if number:
                 stats.count(name, -number)
         stats.taken_back += int(numbers[:, -1].sum())
-
-
-def _showed_one_content(before: Page, *, is_chosen: bool) -> bool:
-    """Whether all visits of a page showed identical marks; if links, at least two."""
-    return (
-        len(before.spells.periods) == 3
-        and len(before.visits) <= MOST_FIRST_VISITS
-        and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
-    )

@@ -148,7 +148,11 @@ class State:
         New and changed pages are estimated with this state's prior; the others stay as they are. Takes
         one round trip, and another one if the store knows any of the pages. Raises like `record`.
         """
-        given = _by_id(pages)
+        given: dict[int, Page] = {}
+        for page in pages:
+            page_id = page_id_of(page.url)
+            first = given.get(page_id)
+            given[page_id] = page if first is None else merge_pages(first, page)
         is_new: dict[int, bool] = {}  # of the pages that were written
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -308,16 +312,6 @@ class State:
                 return damaged
         msg = f"{len(base)} pages were changed by other processes {TRIES} times while being written"
         raise StateUnavailableError(msg)
-
-
-def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
-    """Return pages by id, merging pages with the same id."""
-    by_id: dict[int, Page] = {}
-    for page in pages:
-        page_id = page_id_of(page.url)
-        first = by_id.get(page_id)
-        by_id[page_id] = page if first is None else merge_pages(first, page)
-    return by_id
 
 
 def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:
