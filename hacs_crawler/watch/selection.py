@@ -125,8 +125,7 @@ def jmespath_reader(expression: str) -> Reader:
         reason = " ".join(str(error).split())
         raise NotAllowedError(f"an expression that can be read ({reason})") from error
 
-    def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
-        del tree
+    def read(response: Response, _tree: HtmlElement | None) -> Iterator[Shown]:
         assert isinstance(response, TextResponse)  # noqa: S101 - no other answer is read
         selected = compiled.search(response.json())
         for value in selected if isinstance(selected, list) else [selected]:
