@@ -147,11 +147,6 @@ class AwaitedVisit:
                 logger.error("%s is not observed: %s", self.response.url, error)
             self._problem = str(error)
 
-    def see_request(self, request: Request) -> None:
-        """Note a request from the callback: the marks of a page without items are its requests."""
-        if self.takes_items and not self.marks:
-            self.leads_to[_url_with_posted_data(request)] = seed_url(request)
-
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
         """Return the page's observation.
 
@@ -226,8 +221,9 @@ class Output:
             take_over(entry, listed=self._names_pages)
             if self._awaited is not None and tag_of(entry).stage == "again":
                 self._awaited.is_asked_again = True
-        if self._awaited is not None:
-            self._awaited.see_request(entry)
+        # the marks of a page without items are its requests
+        if self._awaited is not None and self._awaited.takes_items and not self._awaited.marks:
+            self._awaited.leads_to[_url_with_posted_data(entry)] = seed_url(entry)
         return entry
 
     @cached_property

@@ -122,13 +122,6 @@ class CrawlStats:
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
-    def count_unread(self, url: str, *, is_first: bool) -> None:
-        """Count a visit that was counted before as one that did not show its page."""
-        self.count("visits", -1)
-        if is_first:
-            self.count("first_visits", -1)
-        self.count_not_observed("nothing_shown", url)
-
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request, not with time."""
         self.count("churn/visits")

@@ -54,9 +54,10 @@ class LastItems(PageWriter[Kept]):
         self._before: dict[str, Kept] = {}
         self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
         self._shown = WeakKeyDictionary()
-        self._differed: Counter[str] = Counter()
-        self._emptied: Counter[str] = Counter()
-        self._fields: set[str] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._differed, self._emptied, self._fields = Counter[str](), Counter[str](), set[str]()
         self._compared = self._items = self._named = self._replaced = 0
         # How many more items have the key of all items of their page than do not, and such a key.
         self._alike, self._example = 0, None
@@ -175,11 +176,7 @@ class LastItems(PageWriter[Kept]):
                 said = "The field %r differed in %d of %d items: HACS_WATCH_IGNORE = [%r] leaves it out"
                 logger.info(said, name, items, self._compared, name)
                 break
-        self._differed.clear()
-        self._emptied.clear()
-        self._fields.clear()
-        self._compared = self._items = self._named = self._replaced = self._alike = 0
-        self._is_again = False
+        self._begin()
 
 
 def _read(state: State, page_id: int) -> Kept:

@@ -262,7 +262,11 @@ class Templates(CrawlPart):
                 await self._take_back(pages, false, SEEN | UPDATED)
                 for url, at, is_first, *_ in already:
                     if (url, at) in visits and url not in stats.doubtful:
-                        stats.count_unread(url, is_first=is_first)
+                        # it was counted when it was recorded
+                        stats.count("visits", -1)
+                        stats.count_not_observed("nothing_shown", url)
+                        if is_first:
+                            stats.count("first_visits", -1)
                 for url, _ in unread:
                     stats.doubtful.pop(url, None)
                 # what `doubts` rejected was not recorded
