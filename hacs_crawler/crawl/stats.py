@@ -345,8 +345,9 @@ class CrawlStats:
 
     @property
     def saw_only_new_pages(self) -> bool:
-        """Whether every visit was a page's first."""
-        return 0 < self.get("visits") == self.get("first_visits")
+        """Whether every visit was a page's first, and no known page seemed not to be shown."""
+        unsure = self.get("not_observed/doubtful") + self.get("unread_visits")
+        return 0 < self.get("visits") == self.get("first_visits") and not unsure
 
     def log_pages_known_before(self, pages: int, state_shown: str) -> None:
         """Log how many pages the state had before this crawl, which visited only new ones."""

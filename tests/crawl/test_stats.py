@@ -192,6 +192,8 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     caplog.clear()
     stats.log_pages_known_before(44, "")
     assert not caplog.messages
+    stats.count_not_observed("doubtful", "")
+    assert not stats.saw_only_new_pages
 
 
 @pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])
