@@ -24,12 +24,9 @@ LABELS: Final = (
     (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
     (re.compile(r"hacs/archive/dropped/(?P<label>.+)"), "hacs_archive_dropped", "kind"),
     (
-        re.compile(r"downloader/(response_status_count|request_method_count)/(?P<label>.+)"),
-        "scrapy_downloader_{}",
-        "value",
-    ),
-    (
-        re.compile(r"downloader/(exception_type_count)/(?P<label>.+)"),
+        re.compile(
+            r"downloader/((?:response_status|request_method|exception_type)_count)/(?P<label>.+)"
+        ),
         "scrapy_downloader_{}",
         "value",
     ),

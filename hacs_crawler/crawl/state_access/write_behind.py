@@ -190,17 +190,11 @@ class WriteBehind:
         self._pause = 0.0
         written, self._writing, self._written = self._writing, [], None
         waiting = {page_id_of(visited.visit.url) for visited in self._waiting}
-        for visited in written:
-            page_id = page_id_of(visited.visit.url)
-            if page_id not in waiting:
-                self._latest.pop(page_id, None)
-        for visited in recorded:
-            page_id = page_id_of(visited.visit.url)
-            if page_id in waiting:
-                self._known[page_id] = visited.after
-        self._read_ahead.on_written(
-            {page_id_of(visited.visit.url): visited.after for visited in recorded}
-        )
+        for page_id in {page_id_of(visited.visit.url) for visited in written} - waiting:
+            self._latest.pop(page_id, None)
+        after = {page_id_of(visited.visit.url): visited.after for visited in recorded}
+        self._known |= {page_id: page for page_id, page in after.items() if page_id in waiting}
+        self._read_ahead.on_written(after)
         self._settled += len(written)
         self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)

@@ -64,11 +64,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
         page = same_host(str(entry.get("link", "")), url)
         # for a missing key, feedparser returns the other one, with a warning
         name = "updated_parsed" if "updated_parsed" in entry else "published_parsed"
-        second = _second(entry.get(name), now)
-        if page is None:
-            listing.unread += 1
-        else:
-            listing.add(page, second)
+        listing.add(page, _second(entry.get(name), now))
     home = same_host(str(feed.feed.get("link", "")), url)
     if home is not None and listing.pages:
         listing.add(home, max(listing.pages.values()))

@@ -58,12 +58,11 @@ def read_sitemap(body: bytes, url: str, now: int) -> "Listing":
             raise SignalError(f"{url}: not a sitemap, its root is <{sitemap.type[:40]}>")
         for entry in islice(sitemap, MOST_ENTRIES):
             url_of_entry = same_host(entry.get("loc", ""), url)
-            if url_of_entry is None:
-                listing.unread += 1
-            elif sitemap.type == "sitemapindex":
-                files.append((second_of(entry.get("lastmod", ""), now) or 0, url_of_entry))
+            second = second_of(entry.get("lastmod", ""), now)
+            if sitemap.type == "sitemapindex" and url_of_entry is not None:
+                files.append((second or 0, url_of_entry))
             else:
-                listing.add(url_of_entry, second_of(entry.get("lastmod", ""), now))
+                listing.add(url_of_entry, second)
     except (etree.LxmlError, StopIteration, ValueError) as error:
         raise SignalError(f"{url}: not a sitemap: {error or 'it is empty'}") from error
     listing.files = [file for _, file in sorted(files, key=lambda entry_of_file: -entry_of_file[0])]
@@ -113,9 +112,9 @@ class Listing:
     files: list[str] = field(default_factory=list)
     unread: int = 0
 
-    def add(self, url: str, second: int | None) -> None:
-        """Add an entry; the latest time of a page counts."""
-        if second is None:
+    def add(self, url: str | None, second: int | None) -> None:
+        """Add an entry, unusable if it lacks URL or time; the latest time of a page counts."""
+        if url is None or second is None:
             self.unread += 1
         else:
             self.pages[url] = max(second, self.pages.get(url, 0))
