@@ -150,15 +150,12 @@ def _(value: str, _field: str) -> Any:
     return as_read(value.value if isinstance(value, Enum) else value)
 
 
-@_plain.register(bool)
-@_plain.register(int)
-@_plain.register(NoneType)
+@_plain.register(bool | int | None)
 def _(value: Any, _field: str) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-@_plain.register(float)
-@_plain.register(Decimal)
+@_plain.register(float | Decimal)
 def _(value: Any, _field: str) -> Any:
     """Return a number so that 5, 5.0 and Decimal("5.00") are the same, as are 0.3 and 0.1 + 0.2."""
     if math.isfinite(value) and abs(value) < _EXACT and value == int(value):
@@ -166,8 +163,7 @@ def _(value: Any, _field: str) -> Any:
     return str(value.normalize()) if isinstance(value, Decimal) else f"{value:.15g}"
 
 
-@_plain.register(date)
-@_plain.register(time)
+@_plain.register(date | time)
 def _(value: Any, _field: str) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)
@@ -179,13 +175,11 @@ def _(value: Enum, field: str) -> Any:
     return _plain(value.value, field)
 
 
-@_plain.register(set)
-@_plain.register(frozenset)
+@_plain.register(set | frozenset)
 def _(value: Any, field: str) -> Any:
     return sorted((_as_json(element, field) for element in value), key=_encode)
 
 
-@_plain.register(list)
-@_plain.register(tuple)
+@_plain.register(list | tuple)
 def _(value: Any, field: str) -> Any:
     return [_as_json(element, field) for element in value]

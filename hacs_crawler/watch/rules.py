@@ -18,11 +18,13 @@ from hacs_crawler.links import LinkRules, canonical_url, fingerprint, fingerprin
 # Pages with more marks are not read.
 MOST_MARKS: Final = 10_000
 # To be raised if canonical bytes change, so that pages get baselines.
-_FORM: Final = 6
+_FORM: Final = 7
 
-# Soft hyphens, and zero-width characters: marks of direction, joiners, variants of emoji.
+# Characters that Unicode has ignored in display, such as soft hyphens, joiners and variants of emoji;
+# and half surrogate pairs, as of texts that were cut off in JSON.
 _UNSEEN: Final = re.compile(
-    "[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff\ud800-\udfff]"
 )
 
 Shown = str | bytes
@@ -78,9 +80,7 @@ class MarkRules:
         try:
             return marks_of(self.read(response, tree))
         except Exception as error:
-            problem = (
-                str(error) if isinstance(error, HacsError) else f"{type(error).__name__}: {error}"
-            )
+            problem = error if isinstance(error, HacsError) else f"{type(error).__name__}: {error}"
             raise UnreadableMarksError(f"{self.name}: {problem}") from error
 
     def marks_of(self, thing: Any) -> frozenset[int]:
@@ -88,9 +88,13 @@ class MarkRules:
 
         Raises UnreadableMarksError if the thing cannot be made a mark.
         """
-        shown, has_own = self.canonical(thing, self.own)
+        try:
+            shown, has_own = self.canonical(thing, self.own)
+            key = None if self.key_of is None else self.key_of(thing)
+        except Exception as error:  # values of the project's own may raise anything
+            problem = error if isinstance(error, HacsError) else f"{type(error).__name__}: {error}"
+            raise UnreadableMarksError(problem) from error
         marks = marks_of([shown])
-        key = None if self.key_of is None else self.key_of(thing)
         if key is None and has_own:
             key = crc32(self.own[0].encode("utf-8", "replace")) - 2**31
         if key is None:

@@ -63,6 +63,7 @@ EAST = timezone(timedelta(hours=2))
         (["ca\u00adfe"], ["cafe"], True),
         ("\u0645 \u200f\u061c\u0648", "\u0645 \u2067\u0648\u2069", True),
         ("\u260e\ufe0f", "\u260e", True),
+        ("cut \ud83d", "cu\u180et", True),
         ([1, 2], [2, 1], False),
         ("5", 5, False),
         (True, 1, False),
@@ -83,9 +84,17 @@ def test_a_value_that_is_another_at_each_run_is_named_with_its_field() -> None:
         canonical_item({"offers": {"seller": object()}})
 
 
-def test_what_is_no_item_is_refused() -> None:
-    with pytest.raises(UnreadableMarksError, match="is not an item"):
-        item_rules().marks_of("a text")
+@pytest.mark.parametrize(
+    ("item", "problem"),
+    [
+        ("a text", "is not an item"),
+        ({"a": Decimal("sNaN")}, "ValueError"),
+        ({"\ud83d": 1}, "Unicode"),
+    ],
+)
+def test_what_is_no_item_or_has_no_form_is_refused(item: object, problem: str) -> None:
+    with pytest.raises(UnreadableMarksError, match=problem):
+        item_rules(key="a").marks_of(item)
 
 
 def test_fields_are_chosen_or_left_out() -> None:

@@ -42,9 +42,8 @@ KETTLE = html("<h1>Kettle</h1><p class=price id=a>\n  19.90 <b>EUR</b></p><p cla
 @pytest.mark.parametrize("watch", ["css:.price", "xpath://p[@class='price']"])
 def test_of_an_element_its_text_counts_and_neither_attributes_nor_white_space(watch: str) -> None:
     again = html("<div><p class='price' id=b>19.90 <b>EUR</b></p></div>")
-    assert (
-        marks(watch, KETTLE) == marks(watch, again) != marks(watch, html("<p class=price>18 EUR"))
-    )
+    cheaper = html("<p class=price>18 EUR")
+    assert marks(watch, KETTLE) == marks(watch, again) != marks(watch, cheaper)
 
 
 def test_of_an_expression_for_texts_they_count() -> None:
@@ -151,9 +150,7 @@ def test_a_function_of_ones_own_returns_texts_or_bytes() -> None:
     assert len(marks(f"{__name__}.prices", Response(URL, body=b"19 EUR"))) == 2
 
 
-def test_what_a_function_raises_costs_the_observation_and_a_line(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_a_function_raises_costs_the_observation(caplog: pytest.LogCaptureFixture) -> None:
     own = rules(f"{__name__}.prices")
     assert shown_marks(Response(URL, body=b"broken"), own).reason == "unreadable"
     assert f"{URL} is not read: {__name__}.prices: KeyError: 'price'" in caplog.text
@@ -168,9 +165,8 @@ def test_main_text_is_watched_by_its_blocks_without_menus() -> None:
 
     before = marks("text", terms("Home", *clauses))
     assert before == marks("text", terms("Start", *clauses))
-    after = marks(
-        "text", terms("Home", *clauses[:5], "<p>5. You may, on Sundays.</p>", *clauses[6:])
-    )
+    rewritten = terms("Home", *clauses[:5], "<p>5. You may, on Sundays.</p>", *clauses[6:])
+    after = marks("text", rewritten)
     assert (len(after - before), len(before - after)) == (1, 1)
 
 
