@@ -12,7 +12,7 @@ second time.
 Two more cases: even a block page may have the links of the site's frame, so if a quarter of a page's
 links are replaced and a later visit undoes that, the visits in between are left out. And if the first
 one or two visits showed little, the next one much, with hardly any of the same marks, and no later visit
-shows the first marks again, then the first visits did not show the page.
+that is the page's shows the first marks again, then the first visits did not show the page.
 
 The judgement is computed from the set of visits: the order in which they are recorded does not matter.
 """
@@ -72,9 +72,10 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     times = sorted(shown)
     start = next((n for n, at in enumerate(times) if shown[at] != shown[times[0]]), 0)
     if 0 < start <= MOST_FIRST and not any(at in baselines for at in times[1 : start + 1]):
-        first, second, *others = (shown[at] for at in times[start - 1 :][: 2 + MOST_AWAY])
+        first, second, *others = (shown[at] for at in times[start - 1 :][: 2 + 2 * MOST_AWAY])
         if _is_little(len(first), len(first - second), len(second - first)) and not any(
-            _is_back(first, marks) for marks in others
+            _is_back(first, marks) and not any(_is_back(second, now) for now in others[number:])
+            for number, marks in enumerate(others[:MOST_AWAY], 1)
         ):
             del times[:start]
     kept: MarksByVisit = {}

@@ -171,6 +171,8 @@ LACKS_2, LACKS_3, LINKS, MARKS = page(2, 10), page(3, 10), FEWEST_LINKS, FEWEST_
         (MARKS, [FEW, FEW, A], [None, None, A]),
         (MARKS, [FEW, FEW, FEW, A], [FEW, FEW, FEW, A]),
         (MARKS, [FEW, A, FEW], [FEW, A, None]),
+        (MARKS, [FEW, FEW, A, FEW, A], [None, None, A, None, A]),
+        (MARKS, [FEW, A, FEW, FEW, FEW], [FEW, A, A, FEW, FEW]),
         (MARKS, [A, page(20, 60), A], [A, None, A]),
         (MARKS, [A, *[page(20, 60)] * 2, A], [A, None, None, A]),
         (MARKS, [FEW, page(0, 6)], [None, page(0, 6)]),

@@ -142,9 +142,7 @@ def test_another_share_of_churning_pages_touches_only_pages_that_may_churn(store
     assert 5 <= run.pages < PAGES
 
 
-def test_a_prior_that_stays_the_same_costs_nothing_and_one_that_hardly_moved_is_not_kept(
-    store: Store,
-) -> None:
+def test_a_prior_that_is_the_same_costs_nothing_and_a_close_one_is_not_kept(store: Store) -> None:
     state = filled(store)
     follow_prior(state, nothing)
     assert follow_prior(state, nothing) is None
@@ -190,9 +188,7 @@ def test_a_run_that_was_killed_goes_on_at_the_next_end_of_a_crawl(store: Store) 
     assert_followed(again)
 
 
-def test_pages_that_a_crawl_with_an_older_prior_wrote_meanwhile_follow_at_its_end(
-    store: Store,
-) -> None:
+def test_pages_that_a_crawl_with_an_older_prior_wrote_follow_at_its_end(store: Store) -> None:
     filled(store)
     late = State(store, Estimation())
     follow_prior(State(store, Estimation()), nothing)

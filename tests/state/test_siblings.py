@@ -98,9 +98,7 @@ def test_pages_without_update_and_pages_without_siblings_are_not_looked_at() -> 
     assert set(siblings_in(store).tolist()) == ids_of(site(1, 3))
 
 
-def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_a_giant_site_only_some_pages_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priors, "PAGES_TO_COMPARE", 12)
     monkeypatch.setattr(priors, "PAGES_OF_A_SITE", 5)
     store = MemoryStore()
