@@ -23,10 +23,10 @@ NOTE: Final = "controls"
 _Left = Annotated[float, Meta(ge=0, lt=2**53)]
 # A page may get a control visit if its probability of churn is between these.
 #
-# Without control visits the probability stays below 0.97 (0.997 if many pages churn), even for many
-# updates whose links were never seen again; a control visit that differs raises it to 0.9999. Below 0.1
-# there is little doubt, unless every visit showed a new mark.
-DOUBTFUL: Final = (0.1, 0.999)
+# Without control visits the probability stays below 0.9997 for daily visits (0.99993 every six hours),
+# even if many pages churn; one that differs raises it above 0.99999 if one page in twenty churns. Below
+# 0.1 there is little doubt, unless every visit showed a new mark.
+DOUBTFUL: Final = (0.1, 0.99999)
 LEAST_DOUBT: Final = 0.02
 # Limit on the control visits of a run, in multiples of its own share.
 MOST_AT_ONCE: Final = 4

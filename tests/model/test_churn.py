@@ -10,6 +10,7 @@ from scipy.stats import norm
 from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LinkLifetime, Rates
 from hacs_crawler.model.churn import CHURNING_PAGES, SUSPICIOUS_RATE, churn_of, fit_churning_pages
 from hacs_crawler.model.grid import RATES, posterior
+from hacs_crawler.ranking.controls import control_worth
 from model_support import bayes, gaps_of
 
 CONTROL = 2 / 86_400
@@ -126,6 +127,15 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
     for expected in ((churn, churning), by_sum):
         assert (found.churn[0], found.churning[0]) == pytest.approx(expected, abs=0.01)
     assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
+
+
+@pytest.mark.parametrize("share", [CHURNING_PAGES, 0.3])
+def test_only_a_control_visit_that_differs_ends_the_doubt(share: float) -> None:
+    pages = [changing(30, LinkLifetime.FLEETING, failed=failed) for failed in (0, 1)]
+    gaps, lifetimes = evidence(*pages)
+    found = churn_of(gaps, posterior(gaps, DEFAULT_PRIOR), DEFAULT_PRIOR, lifetimes, share)
+    worth = control_worth(np.ones(2), found.churning, gaps.counts, gaps.counts)
+    assert worth[0] > 0 == worth[1]
 
 
 lifetimes = st.sampled_from(LinkLifetime)

@@ -97,16 +97,12 @@ def test_what_was_made_already_is_left_of_the_allowance() -> None:
     assert allowance.rest() == pytest.approx(1.5)
 
 
-def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begins(
-    state: State,
-) -> None:
+def test_a_run_that_made_more_than_there_were_leaves_none_to_the_next(state: State) -> None:
     keep_allowance(state, Allowance(0.0, 2.0, made=5))
     assert take_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
 
 
-def test_runs_at_once_share_what_earlier_ones_left_and_leave_what_they_did_not_make(
-    state: State,
-) -> None:
+def test_runs_at_once_share_what_is_left_and_leave_what_they_did_not_make(state: State) -> None:
     state.store.write_meta({NOTE: 10.0})
     runs = [take_allowance(state, 100, 0.02) for _ in range(5)]
     for run in runs:

@@ -100,9 +100,7 @@ def test_a_visit_begins_anew_and_what_it_found_is_learned(store: Store) -> None:
     assert trust.false_per_day < 0.01
 
 
-def test_a_source_that_is_read_after_the_visit_still_tells_of_the_time_before_it(
-    store: Store,
-) -> None:
+def test_a_source_that_is_read_after_the_visit_tells_of_the_time_before(store: Store) -> None:
     state = visited(store)
     for turn in range(1, 9):
         listen(state, 10 * turn - 9.9, dict.fromkeys(URLS, 10.0 * turn - 11))
@@ -170,9 +168,7 @@ def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
         assert claim_source(store, "sitemap", kept, 9)
 
 
-def test_of_two_that_change_a_source_at_once_the_second_sees_what_the_first_wrote(
-    store: Store,
-) -> None:
+def test_of_two_that_change_a_source_the_second_sees_what_the_first_wrote(store: Store) -> None:
     before: list[SignalSource | None] = []
 
     def late(_: int, now: SignalSource | None) -> SignalSource:
