@@ -19,8 +19,6 @@ rest: g is the log Bayes factor of the types, with the same fading, and m its me
 state.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Final, NamedTuple
@@ -83,7 +81,7 @@ class Bursts:
         if not np.isfinite(self.gain):
             raise ValueError(f"gain must be finite, not {self.gain}")
 
-    def is_like(self, other: Bursts) -> bool:
+    def is_like(self, other: "Bursts") -> bool:
         """Whether both give nearly the same estimates."""
         moved = np.abs(np.subtract(self.shares, other.shares)).sum() / 2
         odds = np.multiply([self.gain, other.gain], _GAIN_VISITS)

@@ -1,7 +1,5 @@
 """Visits of a page -> the gaps between them, each with or without an update."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -58,7 +56,7 @@ class Gaps:
         """Number of gaps of each page."""
         return self.offsets[1:] - self.offsets[:-1]
 
-    def in_blocks(self, most_gaps: int) -> Iterator[tuple[slice, slice, Gaps]]:
+    def in_blocks(self, most_gaps: int) -> Iterator[tuple[slice, slice, "Gaps"]]:
         """Yield blocks of pages with about `most_gaps` gaps: slices of pages and gaps, and the gaps."""
         for first, last in blocks(self.offsets, most_gaps):
             cut = self.offsets[first : last + 1]
@@ -66,7 +64,7 @@ class Gaps:
             some = Gaps(self.days[mine], self.updated[mine], self.weight[mine], cut - cut[0])
             yield slice(first, last), mine, some
 
-    def of(self, chosen: BoolArray) -> Gaps:
+    def of(self, chosen: BoolArray) -> "Gaps":
         """Return the gaps of the chosen pages (a mask of all pages)."""
         mine = np.repeat(chosen, self.counts)
         counts = offsets_of(self.counts[chosen])

@@ -6,8 +6,6 @@ visit T, not with the last update, so that quiet time since then counts. The exp
 up to t days after a window's origin is a power of time, Λ(t) = c (t / T)^b, and λ is the rate at T.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -82,7 +80,7 @@ class Windows:
         """Whether each window is the last of its page."""
         return np.append(self.page[1:] != self.page[:-1], np.ones(min(len(self), 1), np.bool_))
 
-    def of(self, chosen: BoolArray) -> Windows:
+    def of(self, chosen: BoolArray) -> "Windows":
         """Return the chosen windows (a mask)."""
         counts = self.counts
         return Windows(

@@ -18,8 +18,6 @@ r, phi and d of a site are learned on a grid of all three, by adding up the log-
 outcome of each visit and of the number of signals at each point.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -93,7 +91,7 @@ class SignalRecords:
     def __len__(self) -> int:
         return len(self.visit)
 
-    def take(self, places: IndexArray | slice) -> SignalRecords:
+    def take(self, places: IndexArray | slice) -> "SignalRecords":
         """Return some of the pages."""
         return SignalRecords(*(getattr(self, name)[places] for name in SignalRecords.__slots__))
 

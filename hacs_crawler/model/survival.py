@@ -7,8 +7,6 @@ w = 1 and a = b; an uncertain rate, or a rate that falls in quiet time, has w be
 rate has w below 0 (then a = 2b and w >= -1, so that S always falls).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise
@@ -52,7 +50,7 @@ class Rates:
     churn: FloatArray
     churning: FloatArray
 
-    def of(self, places: IndexArray | slice) -> Rates:
+    def of(self, places: IndexArray | slice) -> "Rates":
         """Return the rates of some of the pages."""
         return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 

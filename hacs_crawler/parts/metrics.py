@@ -1,11 +1,9 @@
 """A crawl's stats for Prometheus, over HTTP or in a file, if HACS_METRICS says so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -51,7 +49,7 @@ class Metrics:
         crawler.signals.connect(self.close, signals.spider_closed)
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Metrics:
+    def from_crawler(cls, crawler: Crawler) -> Self:
         """Serve at the address in HACS_METRICS; raises NotConfigured if it is empty."""
         address = Crawl.of(crawler).config.metrics
         if address is None:
@@ -92,19 +90,19 @@ class Metrics:
         except (ImportError, OSError) as error:
             logger.error("HACS_METRICS = '%s': cannot write it: %s", self._address, error)
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator["Metric"]:
         """Yield the stats as metrics; called from the server's threads."""
         spider = self._crawler.spider
         stats = dict(self._crawler.stats.get_stats())
         waiting = Crawl.of(self._crawler).waiting_visits
         return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
 
-    def describe(self) -> Iterable[Metric]:
+    def describe(self) -> Iterable["Metric"]:
         """Return nothing: the set of metrics changes during the crawl."""
         return ()
 
 
-def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator[Metric]:
+def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator["Metric"]:
     """Yield numeric stats as Prometheus metrics, labelled with the spider's name."""
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
 

@@ -1,7 +1,5 @@
 """The newest things that each page showed, as readable text rather than fingerprints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
@@ -41,7 +39,7 @@ class Findings(NamedTuple):
     title: str = ""
     things: tuple[Finding, ...] = ()
 
-    def joined(self, other: Findings, most: int) -> Findings:
+    def joined(self, other: "Findings", most: int) -> "Findings":
         """Return at most `most` of the newest things of both; the order of joining does not matter."""
         things = sorted(dict.fromkeys((*self.things, *other.things)), key=lambda thing: -thing.at)
         return Findings(self.title or other.title, tuple(things[:most]))
