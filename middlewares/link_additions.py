@@ -60,7 +60,7 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        # The first URL and body of this round, and a hash of the marks, of pages with others of these.
+        # By page, if POST or hacs_page: the first URL and body of this round, and a hash of its marks.
         self._asked: dict[int, tuple[str, bytes, int]] = {}
         self._warnings = set[str]()
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
