@@ -189,8 +189,8 @@ class CrawlStats:
         ]
         self._counts_by_site = updates == "site"
         self._count_predictions(seen, updates)
-        asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
+        of_sites = [visited for visited in updated if visited.new_to_site is not None]
         lists = [visited for visited in updated if visited.visit.rules == ONLY_REQUESTS.fingerprint]
         own = [visited for visited in updated if visited.visit.rules != ONLY_REQUESTS.fingerprint]
         self.recorded += len(seen)
@@ -202,7 +202,7 @@ class CrawlStats:
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
             ("updates", len(updated)),
-            ("site_updates", sum(visited.updated_site for visited in asked_sites)),
+            ("site_updates", sum(visited.updated_site for visited in of_sites)),
             ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
             ("new_links", sum(len(visited.new_marks) for visited in own)),
             ("list_updates", sum(visited.updated_site for visited in lists)),

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
 
-from msgspec.msgpack import decode, encode
 from msgspec.structs import replace
 from scrapy import Request, signals
 
@@ -13,7 +12,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import page_url, tag_of, was_sent
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.state import Visit
+from hacs_crawler.state import Spells, Visit
 
 # Memory for the latest visits, to which redirects may lead later: 25,000 pages of 100 links. A page
 # that redirects to an older visit gets no visit.
@@ -27,7 +26,8 @@ class Aliases(CrawlPart):
         super().__init__(crawl)
         # By URL: what makes the visits of pages that lead to it, given the visit of the URL.
         self._waiting: dict[str, list[Callable[[Visit], Visit]]] = {}
-        self._shown: OrderedDict[str, bytes] = OrderedDict()
+        # Visits without their marks, which their pages' spells hold packed.
+        self._shown: OrderedDict[str, tuple[Visit, Spells]] = OrderedDict()
         self._size = 0
         crawl.crawler.signals.connect(self.on_dropped, signals.request_dropped)
 
@@ -40,21 +40,30 @@ class Aliases(CrawlPart):
         if (shown := self._shown.get(request.url)) is None:
             self._waiting.setdefault(request.url, []).append(of_page)
         else:
-            self._crawl.record_also(of_page(decode(shown, type=Visit)), "unfinished")
+            visit, spells = shown
+            marks = spells.shown_last() if visit.rules else None
+            self._crawl.record_also(replace(of_page(visit), marks=marks), "unfinished")
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits for the pages that waited for this URL, and remember the URL's visit."""
-        target = observed.request.url
-        self._size -= len(self._shown.pop(target, b""))
-        # encoded, because the garbage collector would have to traverse many visits
-        self._shown[target] = encode(observed.visit)
-        self._size += len(self._shown[target])
+        target, visit, spells = observed.request.url, observed.visit, observed.recorded.after.spells
+        self._forget(target)
+        self._shown[target] = replace(visit, marks=None), spells
+        self._size += _size(spells)
         while self._size > MOST_BYTES and len(self._shown) > 1:
-            self._size -= len(self._shown.popitem(last=False)[1])
-        return [of_page(observed.visit) for of_page in self._waiting.pop(target, ())]
+            self._forget(next(iter(self._shown)))
+        return [of_page(visit) for of_page in self._waiting.pop(target, ())]
 
     async def round_began(self) -> None:
         """Forget the visits of the last round."""
         self._waiting.clear()
         self._shown.clear()
         self._size = 0
+
+    def _forget(self, target: str) -> None:
+        if (shown := self._shown.pop(target, None)) is not None:
+            self._size -= _size(shown[1])
+
+
+def _size(spells: Spells) -> int:
+    return 400 + 8 * len(spells.marks)  # about the bytes of a visit, and of its page's marks

@@ -160,6 +160,8 @@ class Templates(CrawlPart):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._sites = defaultdict[int, _Site](_Site)
+        # Of pages whose visits all showed identical links: the URL and a hash of the links.
+        self._stayed: list[tuple[str, int]] = []
         # Pages that `doubts` has counted, until their visits are recorded.
         self._asked_of: set[str] = set()
         self._marks = 0
@@ -193,7 +195,10 @@ class Templates(CrawlPart):
                 and len(before.visits) <= MOST_FIRST_VISITS
                 and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
             )
-            if is_same and not (is_chosen or has_begun):  # like most visits
+            if is_same and not is_chosen:  # like most visits
+                if has_begun and self._marks < MOST_MARKS:
+                    self._marks += _MARKS_OF_VISIT
+                    self._stayed.append((visit.url, hash(visit.marks)))
                 continue
             self._compare(
                 visited, visit.marks, is_same=is_same, has_begun=has_begun, is_asked_of=is_asked_of
@@ -253,7 +258,11 @@ class Templates(CrawlPart):
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Discard updates by templates and visits of block pages."""
         sites, self._sites, self._marks = self._sites, defaultdict(_Site), 0
+        stayed, self._stayed = self._stayed, []
         self._asked_of.clear()
+        if any(site.begun for site in sites.values()):
+            for url, content in stayed:
+                sites[menu_id(url)].stayed[content, False] += 1
         for site in sites.values():
             unread, false = site.unread()
             visits, already, stats = set(unread), dict.fromkeys(false), self._crawl.stats

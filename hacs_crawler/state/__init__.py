@@ -130,7 +130,7 @@ if TYPE_CHECKING:
         claim_links as claim_links,
         elsewhere as elsewhere,
     )
-    from hacs_crawler.state.spells import OPEN as OPEN
+    from hacs_crawler.state.spells import OPEN as OPEN, Spells as Spells
     from hacs_crawler.state.sqlite import MemoryStore as MemoryStore
     from hacs_crawler.state.sqlite_file import SQLiteFile as SQLiteFile
     from hacs_crawler.state.store import (

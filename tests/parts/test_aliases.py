@@ -91,9 +91,9 @@ def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
 def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(aliases, "MOST_BYTES", 3600)
+    monkeypatch.setattr(aliases, "MOST_BYTES", 4100)
     world = World()
-    # a fingerprint takes nine bytes
+    # a visit takes 400 bytes, and each fingerprint eight
     large, largest = (
         Visit(TARGET, SHOWN.at, marks=frozenset(range(2**62, 2**62 + number)))
         for number in (100, 500)
