@@ -304,7 +304,8 @@ def _is_measured(page: Page) -> bool:
 
 def _has_new_marks(page: Page) -> bool:
     """Whether any visit after the first showed new marks."""
-    return page.spells.periods[-3:-2] > page.visits[:1]
+    periods = page.spells.periods
+    return bool(periods) and periods[-3] > page.visits[0]
 
 
 def baselines_of(pages: Sequence[Page]) -> BoolArray | None:

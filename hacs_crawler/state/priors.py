@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import compress
 from math import isclose, log
 from typing import Annotated, Any, Final
 
@@ -108,13 +107,13 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
     has_shown = np.array(
         [len(page.spells.periods) > 3 * _UPDATES_TO_TELL for page in pages], np.bool_
     )
+    all_gaps = Visits(*histories(pages), estimation.fade_days, baselines_of(pages)).gaps()
     fitted = estimation
     for _ in range(_MOST_FITS):
         churning = fitted.churning(pages)
         share = fit_churning_pages(churning[has_shown], fitted.churning_pages)
-        ordinary = [*compress(pages, churning < CHURNING)]
-        visits = Visits(*histories(ordinary), estimation.fade_days, baselines_of(ordinary))
-        gaps = visits.gaps()
+        is_ordinary = churning < CHURNING
+        gaps = all_gaps.of(is_ordinary)
         before = fitted
         prior = fit_prior(gaps)
         fitted = replace(before, prior=prior, churning_pages=share)
@@ -124,7 +123,7 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
             break
     if not estimation.has_bursts:
         return fitted
-    last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
+    last_visits = np.array([page.visits[-1] for page in pages], np.float64)[is_ordinary] / DAY
     bursts = fit_bursts(gaps, last_visits, estimation.fade_days, fitted.prior)
     return replace(fitted, bursts=bursts)
 
