@@ -218,17 +218,21 @@ def _item_finding(
 ) -> Finding:
     """Return an item as text, and what its fields were, without secrets.
 
-    Without a title, the fields get their names: "7 9.99, was price 10.49" would be unclear.
+    The only field that changed comes last: "A book, price 9.99, was 10.49".
     """
-    shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
+    shown = {name: text for name, text in texts.items() if text and not is_secret_name(name)}
     names = (name for name in {**shown, **changed} if not is_secret_name(name))
-    was = [changed[name] for name in names if name in changed]
+    was = {name: changed[name] for name in names if name in changed}
     urls = [shown.pop(name) for name in _URL_FIELDS if "://" in shown.get(name, "")]
-    if is_titled or len(shown) == 1:
+    only = next((name for name in was if len(was) == 1 and name not in watch.TITLES), "")
+    last = [f"{only} {shown.pop(only)}"] if only in shown else []
+    if is_titled or len(shown) + len(last) == 1:
         text = " ".join(shown.values())
     else:
-        text = ", ".join(f"{name} {text}" for name, text in shown.items() if text)
-    return Finding(0, "item", text, _without_secrets("".join(urls[:1])), ", ".join(was))
+        text = ", ".join(map(" ".join, shown.items()))
+    before = ", ".join(was.values()).removeprefix(f"{only} " * len(last))
+    text = ", ".join(filter(None, [text, *last]))
+    return Finding(0, "item", text, _without_secrets("".join(urls[:1])), before)
 
 
 def _without_secrets(url: str) -> str:

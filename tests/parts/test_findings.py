@@ -123,15 +123,15 @@ def priced(response: HtmlResponse) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "was"),
-    [({"HACS_WATCH": "css:p"}, "9.99"), ({"HACS_WATCH": "items", "items": priced}, "price 9.99")],
+    ("settings", "name"),
+    [({"HACS_WATCH": "css:p"}, ""), ({"HACS_WATCH": "items", "items": priced}, "price ")],
 )
 async def test_what_was_not_the_page_replaced_nothing(
-    settings: dict[str, Any], was: str, tmp_path: Path
+    settings: dict[str, Any], name: str, tmp_path: Path
 ) -> None:
     days = [f"<p>{price}</p>" for price in ("9.99", "Blocked", "8.49")]
     newest = (await kept_after(tmp_path, *days, unread=2, **settings)).things[0]
-    assert (newest.text, newest.was) == ("8.49", was)
+    assert (newest.text, newest.was) == (f"{name}8.49", "9.99")
 
 
 async def test_a_text_that_is_replaced_while_others_are_written_waits_for_its_turn(
@@ -186,13 +186,13 @@ KEY = {"HACS_WATCH_KEY": "id"}
 @pytest.mark.parametrize(
     ("row", "items", "settings", "text"),
     [
-        (BOOK, named(), {}, "A book 9.99"),
-        (BOOK, named(title="id"), KEY, "price 9.99, id A book"),
-        (NUMBERED, named(more="id"), KEY, "A book 9.99"),
-        (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book 9.99"),
-        (SEEN, named(more="seen"), {"HACS_WATCH_FIELDS": ["price"]}, "A book 9.99"),
-        (SEEN, named("of"), {"HACS_WATCH_FIELDS": ["price"]}, "9.99"),
-        (NUMBERED, named("of", "id"), {"HACS_WATCH_FIELDS": ["price"], **KEY}, "price 9.99, id 7"),
+        (BOOK, named(), {}, "A book, price 9.99"),
+        (BOOK, named(title="id"), KEY, "id A book, price 9.99"),
+        (NUMBERED, named(more="id"), KEY, "A book, price 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book, price 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_FIELDS": ["price"]}, "A book, price 9.99"),
+        (SEEN, named("of"), {"HACS_WATCH_FIELDS": ["price"]}, "price 9.99"),
+        (NUMBERED, named("of", "id"), {"HACS_WATCH_FIELDS": ["price"], **KEY}, "id 7, price 9.99"),
     ],
 )
 async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
@@ -201,7 +201,7 @@ async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
     rows = [row.format(price) for price in (10.49, 9.99)]
     kept = await kept_after(tmp_path, *rows, items=items, HACS_WATCH="items", **settings)
     (item,) = kept.things
-    assert item[1:] == ("item", text, "http://a.example/book", "price 10.49")
+    assert item[1:] == ("item", text, "http://a.example/book", "10.49")
 
 
 async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> None:
