@@ -95,11 +95,10 @@ class FindingsWriter(PageWriter[Findings]):
                     for name, text in watch.item_texts(item).items()
                     if name in {*_NAMES, config.watch_key} or config.watches_field(name)
                 }
-                is_titled = any(texts.get(name) for name in watch.TITLES)
-                if is_titled and config.watch_key not in _NAMES:
+                if config.watch_key not in _NAMES and any(map(texts.get, watch.TITLES)):
                     # often a bare number, superfluous by the title
                     texts.pop(config.watch_key, None)
-                items.append((marks, _item_finding(texts, changed, is_titled=is_titled)))
+                items.append((marks, _item_finding(texts, changed)))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
@@ -213,9 +212,7 @@ def _new_requests(
             yield Finding(0, "link", texts.get(link, ""), _without_secrets(url))
 
 
-def _item_finding(
-    texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled: bool
-) -> Finding:
+def _item_finding(texts: Mapping[str, str], changed: Mapping[str, str]) -> Finding:
     """Return an item as text, and what its fields were, without secrets.
 
     The only field that changed comes last: "A book, price 9.99, was 10.49".
@@ -226,10 +223,8 @@ def _item_finding(
     urls = [shown.pop(name) for name in _URL_FIELDS if "://" in shown.get(name, "")]
     only = next((name for name in was if len(was) == 1 and name not in watch.TITLES), "")
     last = [f"{only} {shown.pop(only)}"] if only in shown else []
-    if is_titled or len(shown) + len(last) == 1:
-        text = " ".join(shown.values())
-    else:
-        text = ", ".join(map(" ".join, shown.items()))
+    is_bare = not watch.TITLES.isdisjoint(shown) or len(shown) + len(last) == 1
+    text = " ".join(shown.values()) if is_bare else ", ".join(map(" ".join, shown.items()))
     before = ", ".join(was.values()).removeprefix(f"{only} " * len(last))
     text = ", ".join(filter(None, [text, *last]))
     return Finding(0, "item", text, _without_secrets("".join(urls[:1])), before)

@@ -90,8 +90,10 @@ class _Site:
     visits: int = 0
     gained: list[tuple[_Changed, frozenset[int]]] = field(default_factory=list)
     # Visits with other marks than the visit before, by a hash of the new marks; with the hash of the
-    # earlier marks, 0 if these were few, and whether nearly all of the earlier marks are still there.
-    alike: dict[int, list[tuple[_Changed, int, bool]]] = field(default_factory=dict)
+    # earlier marks, 0 if these were few, and what is missing of these, None if that is much.
+    alike: dict[int, list[tuple[_Changed, int, frozenset[int] | None]]] = field(
+        default_factory=dict
+    )
     # Pages whose earlier visits showed identical marks, by a hash of these and whether they are few
     # texts: how many showed them again, and of the others the latest visit, seconds of the earlier
     # ones, and a hash of the marks now.
@@ -132,7 +134,11 @@ class _Site:
         urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
         for content, visits in self.alike.items():
             if self.is_error_content(content) or len({had for _, had, _ in visits} - {0}) > 1:
-                replaced = [changed for changed, _, is_kept in visits if not is_kept]
+                # in the frame of its site, a page may have just a link or two of its own
+                gone = {lost for *_, lost in visits if lost}
+                is_own = len(frozenset[int]().union(*gone)) == sum(map(len, gone))
+                own = gone if is_own and len(gone) >= FEWEST_ALIKE else set()
+                replaced = [changed for changed, _, lost in visits if lost is None or lost in own]
                 urls_and_times += [(changed.url, changed.at) for changed in replaced]
                 false += replaced
         begun = sum(map(len, self.begun.values())) + self.stayed.total()
@@ -247,10 +253,9 @@ class Templates(CrawlPart):
             site.begun.setdefault(key, []).append((changed, before.shown_at, content))
         if content != had and has_room and (shown_before or site.visits):
             self._marks += _MARKS_OF_VISIT
-            lost = len(shown_before - marks)
-            is_kept = is_enough and lost < min(FEWEST_GONE, number)
-            alike = site.alike.setdefault(content, [])
-            alike.append((changed, had if is_enough else 0, is_kept))
+            lost = shown_before - marks
+            few_lost = lost if is_enough and len(lost) < min(FEWEST_GONE, number) else None
+            site.alike.setdefault(content, []).append((changed, had * is_enough, few_lost))
         if is_compared and visited.updated and self._marks < MOST_MARKS:
             self._marks += len(visited.new_marks)
             site.gained.append((changed, visited.new_marks))

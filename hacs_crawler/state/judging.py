@@ -79,9 +79,7 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
         ):
             del times[:start]
     kept: MarksByVisit = {}
-    before = frozenset[int]()
-    is_new = False
-    index = 0
+    before, is_new, index = frozenset[int](), False, 0
     while index < len(times):
         marks = shown[times[index]]
         missed, come = before - marks, marks - before

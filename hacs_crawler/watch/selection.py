@@ -122,8 +122,7 @@ def jmespath_reader(expression: str) -> Reader:
     try:
         compiled = jmespath.compile(expression)
     except JMESPathError as error:
-        reason = " ".join(str(error).split())
-        raise NotAllowedError(f"an expression that can be read ({reason})") from error
+        raise NotAllowedError(f"an expression that can be read ({spaced(str(error))})") from error
 
     def read(response: Response, _tree: HtmlElement | None) -> Iterator[Shown]:
         assert isinstance(response, TextResponse)  # noqa: S101 - no other answer is read

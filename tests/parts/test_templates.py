@@ -97,6 +97,7 @@ def quarter_of(
 
 
 FIRST = visits(1, [own(1), own(2)])
+PARTS = [own(n)[:3] for n in range(12)]
 
 
 @pytest.mark.parametrize(
@@ -118,23 +119,18 @@ FIRST = visits(1, [own(1), own(2)])
         # of pages that had all an item, or several texts, of their own, a few are enough
         (quarter_of(12, [9], ITEM_RULES), "012"),
         (quarter_of(12, [9, 8]), "012"),
-        (
-            [
-                visits(1, [own(n)[:3] for n in range(12)]),
-                visits(2, [[9]] * 3 + [own(n)[:3] for n in range(3, 12)]),
-            ],
-            "012",
-        ),
+        ([visits(1, PARTS), visits(2, [[9]] * 3 + PARTS[3:])], "012"),
         (quarter_of(12, [9]), ""),
         (quarter_of(12, [9], ITEM_RULES, had=[[9]]), ""),
         (quarter_of(12, [9], ITEM_RULES, had=[[8]] * 3), ""),
         ([visits(1, [[1, 2], [3, 4]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], "01"),
         # two lists that become the same by shared news
-        (
-            [visits(1, [own(1), own(1)[1:]], LINK_RULES), visits(2, [own(1, 99)] * 2, LINK_RULES)],
-            "",
-        ),
+        ([visits(1, [own(1), own(1)[1:]], LINK_RULES), visits(2, [own(1, 9)] * 2, LINK_RULES)], ""),
         ([visits(1, [[1], [2]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], ""),
+        # a link or two of their own in the frame of the site
+        ([visits(1, [[*SAME, n] for n in (1, 2, 3)]), visits(2, [[*SAME, 9]] * 3)], "012"),
+        ([visits(1, [[*SAME, n] for n in (1, 2)]), visits(2, [[*SAME, 9]] * 2)], ""),
+        ([visits(1, [[*SAME, 8, n] for n in (1, 2, 3)]), visits(2, [[*SAME, 9]] * 3)], ""),
     ],
 )
 async def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
