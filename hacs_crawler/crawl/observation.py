@@ -2,6 +2,7 @@
 
 import re
 from array import array
+from collections import Counter
 from typing import Final, NamedTuple, TypeGuard
 from weakref import WeakKeyDictionary
 
@@ -37,6 +38,10 @@ _FRAGMENT: Final = re.compile(
     rb"|style|table|title|ul)[\s>])",
     re.IGNORECASE,
 )
+# A bit of a visit's `hrefs`: its marks, not links, came from HTML with the end tag.
+_HAD_END: Final = 2
+# Tags of elements that have to be closed.
+_BLOCKS: Final = re.compile(rb"<(/?)(?:article|div|footer|header|main|nav|section|table|ul)[\s>]")
 # Parsed trees, shared by all parts that read the same response.
 _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
 
@@ -112,8 +117,8 @@ def observe(
     return Observation(visit) if is_awaited else seen_or_failed(visit, page, rules)
 
 
-def _is_truncated(response: Response, rules: Rules) -> bool:
-    """Whether an answer lacks its end: bytes were lost, or it is HTML that ends inside a tag.
+def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
+    """Whether bytes were lost, or HTML ends inside a tag, or inside an element and did not before.
 
     The latter does not matter for links, but a truncated text would be a new one.
     """
@@ -126,7 +131,16 @@ def _is_truncated(response: Response, rules: Rules) -> bool:
     is_open = start > body.rfind(b">") and (
         body[start + 1 : start + 2].isalpha() or body.endswith((b"<", b"</"))
     )
-    return is_open and is_html(response) and not body.startswith(_GZIP_MAGIC)
+    lost_end = page is not None and page.hrefs & _HAD_END and not _ended(response)
+    if not (is_open or lost_end) or not is_html(response) or body.startswith(_GZIP_MAGIC):
+        return False
+    tags = Counter(_BLOCKS.findall(body.lower()))
+    has_same_rules = page is not None and page.latest_rules == rules.fingerprint
+    return is_open or (has_same_rules and tags[b""] > tags[b"/"])
+
+
+def _ended(response: Response) -> int:
+    return _HAD_END * (response.body.rfind(b"</html", -4096) >= 0)
 
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
@@ -167,7 +181,7 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
     """Return the marks that the page shows, or the reason if it shows no marks."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
-    if _is_truncated(response, rules):
+    if _is_truncated(response, rules, page):
         return ShownMarks(None, "truncated")
     try:
         return _shown_marks(response, rules, page)
@@ -184,7 +198,7 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
 def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMarks:
     # the user's function may read headers, too, so an equal body does not suffice
     if isinstance(rules, MarkRules) and not rules.answers:
-        return ShownMarks(rules.marks(response, None))
+        return ShownMarks(rules.marks(response, None), hrefs=_ended(response))
     kind = type_of(response)
     if kind not in rules.answers:
         return _OTHER_TYPE
@@ -203,7 +217,7 @@ def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMa
         if tree is None:
             return ShownMarks(None, "empty")
     if isinstance(rules, MarkRules):
-        return ShownMarks(rules.marks(response, tree), hrefs=body << 32 | 1)
+        return ShownMarks(rules.marks(response, tree), hrefs=body << 32 | 1 | _ended(response))
     links = source_links(tree, response.url, rules)
     hrefs = links.number(rules, body)
     if page is not None and has_same_links(source, hrefs):

@@ -66,7 +66,7 @@ class Visit(Struct, frozen=True):
     as before. `harvest` is set if the visit came from an archive that will be asked for later captures
     only, `prediction` if the page was ranked. `bytes` is the size of the answer's body. `hrefs`
     identifies the source of the marks: a hash of the body in its upper half, and of the extracted hrefs
-    in its lower half (1 for other marks than links); 0 if unknown.
+    in its lower half (for other marks than links: 2 for HTML with its end tag, plus 1); 0 if unknown.
     """
 
     url: str

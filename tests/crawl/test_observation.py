@@ -138,6 +138,23 @@ def test_an_answer_without_its_end_tells_nothing(
 
 
 @pytest.mark.parametrize(
+    ("before", "now", "reason"),
+    [
+        (b"</div></html>", b"last wor", "truncated"),
+        (b"</div></html>", b"last words</DIV>", ""),
+        (b"last words", b"other words", ""),
+    ],
+)
+def test_html_that_ends_inside_an_element_and_had_its_end_before_tells_nothing(
+    before: bytes, now: bytes, reason: str
+) -> None:
+    rules = mark_rules("css:a")
+    assert rules is not None
+    page = merged(Page(PAGE), seen(html(b"<div>" + TWO_LINKS + before), rules)).after
+    assert observe(html(b"<div>" + TWO_LINKS + now), PAGE, AT, rules, page=page).reason == reason
+
+
+@pytest.mark.parametrize(
     ("body", "is_page"),
     [
         (TWO_LINKS, True),
