@@ -96,12 +96,10 @@ def observe(
         return Observation(visit, "gone")
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason, hrefs = (
-        ShownMarks(None, unseen) if unseen else shown_marks(response, rules, page)
-    )
+    links, why, hrefs = ShownMarks(None, unseen) if unseen else shown_marks(response, rules, page)
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
-        return Observation(visit, reason)
+        return Observation(visit, why)
     visit = Visit(
         page_url,
         at,

@@ -80,11 +80,8 @@ class Controls(CrawlPart):
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Begin a control visit if ranking marked the page."""
-        if (
-            not tag_of(observed.request).visit_twice
-            or observed.reason
-            or observed.visit.marks is None
-        ):
+        is_seen = not observed.reason and observed.visit.marks is not None
+        if not is_seen or not tag_of(observed.request).visit_twice:
             return ()
         links, first = self._links(observed.response), observed.recorded
 

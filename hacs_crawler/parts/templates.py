@@ -176,8 +176,7 @@ class Templates(CrawlPart):
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
         """Whether a page's only item is shown by most of its site's pages in this run."""
-        site = self._sites[menu_id(page.url)]
-        item = content_of(marks)
+        site, item = self._sites[menu_id(page.url)], content_of(marks)
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
         site.add_page_of_few(item, had, is_naming=self._has_names)

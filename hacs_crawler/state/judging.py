@@ -87,18 +87,14 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
         is_unlike = can_differ and _is_unlike(len(before), len(missed), len(come), fewest)
         is_doubtful = is_unlike and not is_new
         if is_doubtful or (can_differ and _is_part(len(before), len(missed), fewest)):
-            following = [
-                shown[at]
-                for at in takewhile(lambda at: at not in baselines, times[index + 1 :][:MOST_AWAY])
-            ]
-            away = next(
-                (
-                    number
-                    for number, now in enumerate(following, 1)
-                    if _is_back(missed, now) and (is_doubtful or not _is_back(come, now))
-                ),
-                0,
+            later = takewhile(lambda at: at not in baselines, times[index + 1 :][:MOST_AWAY])
+            following = [shown[at] for at in later]
+            backs = (
+                number
+                for number, now in enumerate(following, 1)
+                if _is_back(missed, now) and (is_doubtful or not _is_back(come, now))
             )
+            away = next(backs, 0)
             is_little = 2 * len(come) <= len(missed) and following[:1] != [marks]
             confirmations = is_doubtful + (is_doubtful and is_little)
             if away or len(following) < confirmations:

@@ -219,18 +219,14 @@ def known_after(response: Response, rules: LinkRules = RULES) -> Page:
 
 
 @pytest.mark.parametrize("body", [TWO_LINKS, b"<area href=/one>", b"<iframe src=/one></iframe>"])
-def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visit(
-    body: bytes,
-) -> None:
+def test_links_of_the_source_of_the_last_visit_are_those_of_that_visit(body: bytes) -> None:
     known = known_after(html(body))
     known.spells.marks[0] = 99
     visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, page=known)
     assert visit.marks == {*known.spells.marks}
 
 
-def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_the_body_of_the_last_visit_no_tree_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     before = seen(html())
     known = known_after(html())
     monkeypatch.setattr("hacs_crawler.crawl.observation.tree_of", None)
@@ -265,9 +261,7 @@ def test_what_the_parser_gives_up_tells_nothing(monkeypatch: pytest.MonkeyPatch)
     assert why_not_seen(html()) == "unreadable"
 
 
-def test_what_takes_too_long_to_be_parsed_tells_nothing_and_is_named(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_takes_too_long_to_be_parsed_is_named(caplog: pytest.LogCaptureFixture) -> None:
     attributes = b" ".join(b"a%d" % number for number in range(10_000))
     assert why_not_seen(html(b"<p " + attributes + b">" + TWO_LINKS)) == "markup"
     assert caplog.messages == [f"{PAGE} is not read: it has a tag with more than 500 attributes"]

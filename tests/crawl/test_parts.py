@@ -142,9 +142,7 @@ def test_what_is_returned_in_place_of_what_is_asked_for_costs_nothing(
     assert crawl.failures == []
 
 
-def test_a_part_that_fails_again_and_again_is_switched_off(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_part_that_fails_again_and_again_is_off(caplog: pytest.LogCaptureFixture) -> None:
     crawl = Crawl(part_with("observed", raising), part_with("observed", lambda *_: [VISIT]))
     for _ in range(MOST_FAILURES + 5):
         assert crawl.call("observed") == [VISIT], "it costs the others nothing"

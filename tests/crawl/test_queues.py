@@ -212,9 +212,7 @@ def test_an_inner_scheduler_that_was_given_nothing_may_have_something_unless_tha
     assert not queue.is_for_follow_ups("a", (0, 0.0, 0), 0)
 
 
-def test_a_seed_of_a_free_slot_goes_first_where_all_follow_ups_are_for_busy_ones(
-    world: World,
-) -> None:
+def test_a_seed_of_a_free_slot_goes_before_follow_ups_for_busy_ones(world: World) -> None:
     give(world, "a/1", "b/1")
     world.send_other("a/other")
     assert goes_first(world, "c")

@@ -113,9 +113,7 @@ async def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
     await world.close()
 
 
-async def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
-    world: World,
-) -> None:
+async def test_after_a_round_that_took_too_long_the_next_begins_at_once(world: World) -> None:
     world.timers.now += ROUND_MINUTES * MINUTE + 1.0
     begun = await world.begin()
     assert begun.done()
@@ -149,9 +147,7 @@ async def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
     await world.close()
 
 
-async def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
-    world: World,
-) -> None:
+async def test_where_another_scheduler_ranks_nothing_a_round_ends(world: World) -> None:
     crawler = world.crawl.crawler
     del crawler.hacs_ranker
     world.rounds = Rounds(crawler, world.timers.clock, minutes=ROUND_MINUTES)

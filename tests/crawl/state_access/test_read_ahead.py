@@ -24,9 +24,7 @@ async def test_pages_claimed_at_almost_the_same_time_are_read_together(world: St
     assert world.road.reads == [[page_id_of(A), page_id_of(B)]]
 
 
-async def test_pages_claimed_while_others_are_read_are_read_right_after_those(
-    world: StateAccess,
-) -> None:
+async def test_pages_claimed_while_others_are_read_are_read_after_those(world: StateAccess) -> None:
     world.road.reads.clear()
     async with busy(world.worker):
         world.read_ahead.claim(A)
@@ -96,9 +94,7 @@ async def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_wor
     assert not recorded.updated_site
 
 
-async def test_a_page_is_held_until_it_was_recorded_as_often_as_it_was_claimed(
-    world: StateAccess,
-) -> None:
+async def test_a_page_is_held_until_it_was_recorded_as_often_as_claimed(world: StateAccess) -> None:
     world.state.record([visit(A, 1)])
     await world.claim(A, A)
     world.read_ahead.drop(A)

@@ -77,9 +77,7 @@ async def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Ma
     assert [one.visit for one in world.recorded] == visits
 
 
-async def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
-    world: StateAccess,
-) -> None:
+async def test_a_page_visited_while_it_is_written_keeps_both_visits(world: StateAccess) -> None:
     await world.visit(A, 1, 7)
     await world.claim(A)
     async with busy(world.worker):
