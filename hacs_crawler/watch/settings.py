@@ -91,8 +91,8 @@ class WatchSettings:
         Setting(
             "HACS_WATCH_IGNORE",
             """
-            Fields of items that are not watched. Examples are the time at which an item was scraped,
-            and its position in a list.
+            Fields of items that are not watched, such as the time at which an item was scraped, its
+            position in a list, or [how its page was reached](updates.md#items-that-change).
             """,
             _names,
             default=[],
