@@ -9,7 +9,7 @@ rate has w below 0 (then a = 2b and w >= -1, so that S always falls).
 
 import math
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations, pairwise
 from typing import Final
 
 import numpy as np
@@ -19,8 +19,8 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
-# In groups, each of twice the times of the one before: there S is squared, for fewer exponentials.
-_ORDER: Final = np.arange(len(TIMES)).reshape(4, 5, 2).swapaxes(0, 1).ravel()
+# In ten groups, each of twice the times of the one before: there S is squared, for fewer exponentials.
+_ORDER: Final = np.arange(len(TIMES)).reshape(2, 10, 2).swapaxes(0, 1).reshape(10, 4)
 # The fit matters most between these multiples of the page's mean gap, when its next visit usually is,
 _WINDOW: Final = 0.06, 3.5
 # and after that while S is between these values, when most visits are made.
@@ -151,32 +151,41 @@ def fitted(
     fast, slow = rates
 
     # whole arrays of each value: numpy takes twice as long to repeat one at every use
-    survival, days = survival.T.take(_ORDER, axis=0), TIMES[_ORDER, None].repeat(len(pages), axis=1)
+    survival, days = survival.T.take(_ORDER, axis=0), TIMES[_ORDER, None].repeat(len(pages), axis=2)
     weight = np.full_like(survival, _WEIGHTS[2])
     weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
     begins, ends = np.multiply.outer(_WINDOW, mean_gap_days)
     weight[(begins <= days) & (ends >= days)] = _WEIGHTS[0]
     weight = np.sqrt(weight / (_LEAST_VARIANCE + survival * (1.0 - survival)))
     survival *= weight
-    decays, slopes = np.empty((len(TIMES), *rates.shape)), np.empty((5, *days.shape))
-    groups = [*decays.reshape(5, 8, rates.size)]
-    by_rates, (by_fast, by_slow, by_share, rest, product) = slopes[:2], slopes
-    pairs = [*combinations_with_replacement((by_share, by_fast, by_slow, rest), 2)][:-1]
-    first_days, ones = -TIMES[_ORDER[:8], None], np.ones(len(TIMES))
+    # all views before the loop: numpy takes as long to make one as to multiply a hundred numbers
+    decays, products = np.empty((10, 2, 4, len(pages))), np.empty((9, *days.shape))
+    groups, fast_decays, slow_decays = [*decays], decays[:, 0], decays[:, 1]
+    by_share, by_fast, by_slow, rest = terms = [*np.empty((4, *days.shape))]
+    pairs = [*((term, term) for term in terms[:3]), *combinations(terms, 2)]
+    multiplied = [*zip(pairs, [*products], strict=True)]
+    products = products.reshape(9, len(TIMES), len(pages))
+    first_days, ones = -TIMES[_ORDER[0], None], np.ones(len(TIMES))
     for _ in range(_STEPS):
-        np.exp(rates.ravel() * first_days, out=groups[0])
+        np.exp(rates[:, None] * first_days, out=groups[0])
         for before, twice in pairwise(groups):
             np.square(before, out=twice)
-        np.multiply(decays.swapaxes(0, 1), weight, out=by_rates)
+        # each rate by itself: numpy would copy all that is used for both
+        np.multiply(fast_decays, weight, out=by_fast)
+        np.multiply(slow_decays, weight, out=by_slow)
         np.subtract(by_fast, by_slow, out=by_share)
         np.subtract(survival, by_slow, out=rest)
         rest -= share * by_share
-        by_rates *= days
-        by_rates *= (np.array((-share, share - 1.0)) * rates)[:, None]
+        by_fast *= days
+        by_fast *= -share * fast
+        by_slow *= days
+        by_slow *= (share - 1.0) * slow
         if some_grow:
-            by_slow[:, grows] += by_fast[:, grows]
-            by_fast[:, grows] = 0.0
-        step = _solved([ones.dot(np.multiply(*pair, out=product)) for pair in pairs])
+            by_slow[..., grows] += by_fast[..., grows]
+            by_fast[..., grows] = 0.0
+        for pair, product in multiplied:
+            np.multiply(*pair, out=product)
+        step = _solved(ones @ products)
         share = np.maximum(np.minimum(share + step[0], most), least)
         rates *= np.exp(step[1:])
         if some_grow:
@@ -185,15 +194,17 @@ def fitted(
     return share, np.maximum(fast, slow), np.minimum(fast, slow)
 
 
-def _solved(sums: list[FloatArray]) -> FloatArray:
+def _solved(sums: FloatArray) -> FloatArray:
     """Return the steps that solve the normal equations, from the sums of products of their terms."""
     # of all pages together: LAPACK would solve those of each page by itself
-    a, ab, ac, ra, b, bc, rb, c, rc = sums
-    a, b, c = (one * (1.0 + _DAMPING) + _LEAST for one in (a, b, c))
+    sums[:3] *= 1.0 + _DAMPING
+    sums[:3] += _LEAST
+    a, b, c, ab, ac, ra, bc, rb, rc = sums
     u, v, w = ab / a, ac / a, ra / a
     b, bc, rb = b - ab * u, bc - ab * v, rb - ab * w
     c, rc = c - ac * v, rc - ac * w
     s = bc / b
     z = (rc - rb * s) / (c - bc * s)
     y = rb / b - s * z
-    return np.maximum(np.minimum(np.array((w - u * y - v * z, y, z)), 1.0), -1.0)
+    steps: FloatArray = np.array((w - u * y - v * z, y, z))
+    return np.maximum(np.minimum(steps, 1.0), -1.0)

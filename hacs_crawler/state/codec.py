@@ -12,7 +12,6 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Mapping
-from copy import copy
 from typing import Any, Final
 from zlib import crc32
 
@@ -34,9 +33,7 @@ _CODES: Final = {b"I": "I", b"q": "q"}
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    content = copy(page)
-    content.version = 0  # it is in the header
-    encoded = _encode(content)
+    encoded = _encode(page)  # its version there is ignored: stores read the header's
     return _BEGINNING.pack(LAYOUT, page.version, crc32(encoded, page.version)) + encoded
 
 
