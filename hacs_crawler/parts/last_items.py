@@ -59,7 +59,7 @@ class LastItems(PageWriter[Kept]):
     def _begin(self) -> None:
         self._differed, self._emptied, self._fields = Counter[str](), Counter[str](), set[str]()
         self._compared = self._items = self._named = self._replaced = 0
-        # Items of pages with one key for all items, minus items of other pages; and such a key.
+        # How many more items are on pages whose items all have the same key, and such a key.
         self._alike, self._example = 0, None
         # Whether any page was visited by these settings before.
         self._is_again = False
