@@ -1,12 +1,26 @@
-"""At the end of a round or crawl, fits the prior and signals to the visits, and checks p for drift."""
+"""At the end of a round or crawl: corrects outcomes, fits the prior and signals, checks p for drift."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from hacs_crawler.crawl.for_parts import CrawlPart
+from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.state import Run, State, follow_prior, refit_signals
+from hacs_crawler.state import (
+    OUTCOME,
+    SEEN,
+    UPDATED,
+    Recorded,
+    Run,
+    State,
+    follow_prior,
+    refit_signals,
+    visits_of,
+    withdrawn,
+)
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -17,11 +31,26 @@ MANY_PAGES: Final = 10_000
 
 
 class Refit(CrawlPart):
-    """Refits the prior, re-estimates pages by it, and trims and checks the record of outcomes."""
+    """Refits the prior, re-estimates pages by it, and corrects, trims and checks outcome records."""
+
+    # Earlier visits, as page id and second, whose update was none: their answer was not the page.
+    _undone: tuple[tuple[int, int], ...] = ()
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Note the updates of earlier visits that these visits undo (see `state.judging`)."""
+        for visited in batch:
+            before, after = visited.before, visited.after
+            if after.spells is not before.spells and after.updates == before.updates:
+                kept = {*before.sound.update_times} & {*after.visits}
+                for at in kept - {*after.sound.update_times}:
+                    self._undone += ((page_id_of(after.url), at),)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Refit the prior and signals if anything was recorded, and check the predictions."""
         crawl = self._crawl
+        if undone := self._undone:
+            self._undone = ()
+            await crawl.state.once(_withdraw, undone)
         if crawl.stats.recorded:
             visited, shards = crawl.stats.recorded, crawl.quota.shards
             await crawl.state.once(_follow_prior, is_asked_to_end, visited=visited, shards=shards)
@@ -29,6 +58,15 @@ class Refit(CrawlPart):
             await crawl.state.once(lambda state: refit_signals(state.store))
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
+
+
+def _withdraw(state: State, undone: Sequence[tuple[int, int]]) -> None:
+    """Let the outcome records of visits say that these did not show their page."""
+    visits = np.zeros(len(undone), OUTCOME)
+    visits["page_id"], visits["at"] = zip(*undone, strict=True)
+    outcomes = state.outcomes()
+    theirs = outcomes[np.isin(visits_of(outcomes), visits_of(visits))]
+    state.store.add_outcomes(withdrawn(theirs, SEEN | UPDATED))
 
 
 def _follow_prior(

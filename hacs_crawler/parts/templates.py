@@ -31,6 +31,7 @@ from hacs_crawler.state import (
     is_of_items,
     noun_of,
     outcome_record,
+    withdrawn,
 )
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import content_of
@@ -312,13 +313,11 @@ class Templates(CrawlPart):
         if not false:  # only earlier visits were wrong
             await self._crawl.state.once(State.restore, pages)
             return
-        outcomes = np.frombuffer(b"".join([changed.outcome for changed in false]), OUTCOME).copy()
-        outcomes["flags"] &= np.uint8(~flags & 0xFF)
-        outcomes["new_links"] = outcomes["new_to_site"] = 0
+        outcomes = np.frombuffer(b"".join([changed.outcome for changed in false]), OUTCOME)
 
         def write(state: State) -> None:
             state.restore(pages)
-            state.store.add_outcomes(outcomes)
+            state.store.add_outcomes(withdrawn(outcomes, flags))
 
         await self._crawl.state.once(write)
         stats, numbers = self._crawl.stats, np.array([changed.numbers for changed in false])

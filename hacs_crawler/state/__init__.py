@@ -76,6 +76,7 @@ if TYPE_CHECKING:
         share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
         visits_of as visits_of,
+        withdrawn as withdrawn,
     )
     from hacs_crawler.state.page import (
         Counted as Counted,

@@ -159,6 +159,14 @@ def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
     return joined[is_last]
 
 
+def withdrawn(outcomes: Outcomes, flags: int) -> Outcomes:
+    """Return outcome records without the flags, and without new marks."""
+    records = outcomes.copy()
+    records["flags"] &= np.uint8(~flags & 0xFF)
+    records["new_links"] = records["new_to_site"] = 0
+    return records
+
+
 def visits_of(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """Return page and time of each record as one comparable value."""
     pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])

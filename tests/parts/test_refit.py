@@ -11,7 +11,7 @@ from crawl_support import Timers, open_crawl
 from hacs_crawler.parts import refit
 from hacs_crawler.parts.refit import MANY_PAGES, PROGRESS_SECONDS, Refit
 from hacs_crawler.ranking import calibration
-from hacs_crawler.state import Run, State
+from hacs_crawler.state import SEEN, UPDATED, Prediction, Run, State, Visit
 
 ASKED = "3 pages estimated again; the next crawl goes on from there"
 CHANGED = "3 pages estimated again: the prior or its use has changed"
@@ -67,3 +67,18 @@ async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judge
         assert all(map(str.startswith, caplog.messages, said))
         assert runs == [({"visited": recorded, "shards": 1}, is_asked)] * bool(recorded)
         crawl.stats.recorded = 0
+
+
+async def test_an_update_that_a_later_visit_undoes_is_none_in_its_outcome_record_either(
+    tmp_path: Path,
+) -> None:
+    url, ranked = "http://a.example/", Prediction(1, 1, 0.5, 0.1, 1.0, 0.0)
+    page, blocked = frozenset(range(20)), frozenset([*range(12), *range(100, 120)])
+    async with open_crawl(tmp_path) as crawl:
+        flags = []
+        for day, marks in enumerate([page, blocked, page | {50}], 1):
+            visit = Visit(url, day * 86_400, marks=marks, prediction=ranked)
+            crawl.parts.of(Refit).recorded(await crawl.state.once(State.record, [visit]))
+            await crawl.parts.of(Refit).round_ended(lambda: False)
+            flags.append((await crawl.state.once(State.outcomes))["flags"].tolist())
+        assert flags[1:] == [[SEEN, SEEN | UPDATED], [SEEN, 0, SEEN | UPDATED]]
