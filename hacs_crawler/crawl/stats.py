@@ -206,6 +206,7 @@ class CrawlStats:
             ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
             ("new_links", sum(len(visited.new_marks) for visited in own)),
             ("list_updates", sum(visited.updated_site for visited in lists)),
+            ("losses", sum(visited.is_loss for visited in own)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
             ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
             ("soon_again", sum(visited.came_soon for visited in seen)),
@@ -270,10 +271,11 @@ class CrawlStats:
         updates = stat("site_updates" if self._counts_by_site else "updates")
         new = stat("links_new_to_site" if self._counts_by_site else "new_links")
         lists = min(stat("list_updates"), updates)
+        lost = min(stat("losses"), updates - lists)
         requested = f"{visits:,} of {visits + missed + left:,} requested pages"
         of_all = requested if missed + left > 0 else counted(visits, "page")
         sentences = [
-            f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
+            f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists, lost)}",
             f"{missed:,} were not seen" if len(phrases) > 1 else "".join(phrases),
             f"Requests left for next time: {left:,}" if left else "",
             counted(gone, "page is gone and waits", "pages are gone and wait") if gone else "",
@@ -319,7 +321,7 @@ class CrawlStats:
             logger.info("%s rejected by the project: %s", answers, reasons)
             self._rejected.clear()
 
-    def _news(self, visits: int, firsts: int, updates: int, new: int, lists: int) -> str:
+    def _news(self, visits: int, firsts: int, updates: int, new: int, lists: int, lost: int) -> str:
         """Describe new marks and updates, with the expected number of updates.
 
         That number counts only ranked pages, so it is left out if other pages had updates, too.
@@ -332,9 +334,13 @@ class CrawlStats:
             return f"{known}: nothing new{f' ({expected})' * bool(self.predicted)}"
         kind = "new or changed" if self.watched == "item" else "new"
         what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
-        pages = counted(updates - lists, "page") + " changed" * (not new)
-        of_lists = [counted(lists, "changed list")] * (lists > 0)
-        found = ", and ".join([f"{what}{pages}"] * (updates > lists) + of_lists)
+        gained = updates - lists - lost
+        phrases = {
+            f"{what}{counted(gained, 'page')}{' changed' * (not new)}": gained,
+            f"{self.watched}s gone from {counted(lost, 'page') if gained < 1 else lost}": lost,
+            counted(lists, "changed list"): lists,
+        }
+        found = ", and ".join(phrase for phrase, number in phrases.items() if number)
         return f"{known}: {found}{f' ({expected})' * (self.found_updates == updates)}"
 
     @property

@@ -124,7 +124,7 @@ class FindingsWriter(PageWriter[Findings]):
                 new = _new_requests(observed.leads_to, response, tree, marks)
             else:
                 gone = Finding(0, GONE, f"{counted(recorded.lost, self._crawl.config.noun)} gone")
-                only_gone = [gone] * (recorded.lost > 0 and not recorded.new_marks)
+                only_gone = [gone] * recorded.is_loss
                 new = iter(only_gone or items or _new_things(rules, response, tree, marks))
             things = tuple(
                 Finding(

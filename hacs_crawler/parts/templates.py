@@ -51,7 +51,10 @@ OWN_SHARE: Final = 0.9
 # How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
 # The stats of an update that is taken back; the last counts ranked pages.
-TAKEN_BACK: Final = ("updates", "new_links", "site_updates", "links_new_to_site", "found_updates")
+TAKEN_BACK: Final = (
+    *("updates", "losses", "new_links"),
+    *("site_updates", "links_new_to_site", "found_updates"),
+)
 # The memory for a visit that is kept for comparison, in marks.
 _MARKS_OF_VISIT: Final = 5
 
@@ -75,6 +78,7 @@ class _Changed(NamedTuple):
         to_site = visited.new_to_site
         numbers = (
             visited.updated,
+            visited.is_loss,
             len(visited.new_marks),
             to_site is not None and visited.updated_site,
             len(to_site or ()),

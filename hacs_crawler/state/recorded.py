@@ -64,6 +64,11 @@ class Recorded(Struct, frozen=True):
         """Whether there was an update that was new to the site; True if that is not known."""
         return self.updated and (self.new_to_site != frozenset() or not self.new_marks)
 
+    @property
+    def is_loss(self) -> bool:
+        """Whether there was an update that only took marks away."""
+        return self.updated and self.lost > 0 and not self.new_marks
+
     def is_update(self, updates: Counted) -> bool:
         """Whether there was an update as HACS_UPDATES defines it."""
         return self.updated_site if updates == "site" else self.updated

@@ -51,9 +51,7 @@ def texts(result: Result) -> list[str]:
 def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> None:
     header, ada, bob = hacs_new(folder).stdout.splitlines()
     assert header.split("  ")[0] == "found, UTC"
-    assert ada.split() == (
-        ["2024-10-03", "00:00", "Ada", "Sketch", "&", "notes", "http://ada.example.edu/sketch.pdf"]
-    )
+    assert ada.split() == f"2024-10-03 00:00 Ada Sketch & notes {LINK.url}".split()
     assert bob.split() == f"2024-09-25 00:00 {BOB} A book 9.99, was 10.49 {BOB}".split()
 
 

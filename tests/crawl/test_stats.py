@@ -34,9 +34,9 @@ def recorded(p: float, is_update: bool, *, days: float = 1.0, seconds: int = 31)
 
 def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, caplog):
     p, found = [0.5, 0.25, 1.0, 0.125], [True, False, True, False]
-    pairs = list(zip(p, found, strict=True))
-    for some in (pairs[:1], pairs[1:]):
-        stats.count_recorded([recorded(*pair) for pair in some], "page")
+    made = [*map(recorded, p, found)]
+    for some in (made[:1], made[1:]):
+        stats.count_recorded(some, "page")
     assert stats.found_updates == sum(found)
     assert stats.expected_updates == pytest.approx(sum(p))
     assert stats.predicted == 4
@@ -73,45 +73,43 @@ def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [
-        ({}, "HACS visited 0 pages."),
-        ({"visits": 1, "first_visits": 1}, "HACS visited 1 page, for the first time."),
-        ({"visits": 2, "first_visits": 2}, "HACS visited 2 pages, all for the first time."),
-        (
-            {"visits": 2, "first_visits": 1},
-            "HACS visited 2 pages, 1 for the first time: nothing new.",
-        ),
-        (
-            {"visits": 2, "updates": 1, "new_links": 1},
-            "HACS visited 2 pages: 1 new link on 1 page.",
-        ),
+        ({}, "0 pages."),
+        ({"visits": 1, "first_visits": 1}, "1 page, for the first time."),
+        ({"visits": 2, "first_visits": 2}, "2 pages, all for the first time."),
+        ({"visits": 2, "first_visits": 1}, "2 pages, 1 for the first time: nothing new."),
+        ({"visits": 2, "updates": 1, "new_links": 1}, "2 pages: 1 new link on 1 page."),
         (
             {"visits": 51, "updates": 21, "new_links": 24, "gone": 3, "dropped/budget": 158},
-            "HACS visited 51 of 212 requested pages: 24 new links on 21 pages. 3 pages answered 404 or "
+            "51 of 212 requested pages: 24 new links on 21 pages. 3 pages answered 404 or "
             "410. Requests left for next time: 158.",
         ),
-        ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
+        ({"visits": 2, "updates": 2}, "2 pages: 2 pages changed."),
+        (
+            {"visits": 30, "updates": 14, "losses": 3, "new_links": 12},
+            "30 pages: 12 new links on 11 pages, and links gone from 3.",
+        ),
         (
             {"visits": 2, "not_observed": 3, "not_observed/nothing_shown": 2},
-            "HACS visited 2 of 5 requested pages: nothing new. 3 were not seen.",
+            "2 of 5 requested pages: nothing new. 3 were not seen.",
         ),
         (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
-            "HACS visited 0 of 4 requested pages. 1 request failed. Requests left for next time: 3. 9 "
+            "0 of 4 requested pages. 1 request failed. Requests left for next time: 3. 9 "
             "pages are gone and wait.",
         ),
-        ({"dropped/gone": 1}, "HACS visited 0 pages. 1 page is gone and waits."),
+        ({"dropped/gone": 1}, "0 pages. 1 page is gone and waits."),
         (
             {"gone": 1, "not_observed": 2, "not_observed/nothing_shown": 1},
-            "HACS visited 0 of 3 requested pages. 3 were not seen.\nNot seen: 1 page "
+            "0 of 3 requested pages. 3 were not seen.\nNot seen: 1 page "
             "showed no links, 1 page answered 404 or 410, 1 request failed",
         ),
         (
             {"not_observed": 7, "not_observed/other_type": 4, "not_observed/rejected": 3},
-            "HACS visited 0 of 7 requested pages. 4 answers had another type.",
+            "0 of 7 requested pages. 4 answers had another type.",
         ),
         (
             {"visits": 2, "doubtful": 2},
-            "HACS visited 2 of 4 requested pages: nothing new.\n1 visit lacked a quarter or more of "
+            "2 of 4 requested pages: nothing new.\n1 visit lacked a quarter or more of "
             "what the page had shown before, as a block page does, and will count once the next visit "
             "shows the same; one is of http://a.example/1",
         ),
@@ -126,8 +124,16 @@ def test_the_sentence_leaves_zeros_out_and_what_was_not_seen_has_a_line_of_its_o
         stats.count_not_observed("doubtful", f"http://a.example/{number}")
     stats.doubtful.pop("http://a.example/0", None)
     stats.log_summary()
-    assert "\n".join(caplog.messages).startswith(sentence)
+    assert "\n".join(caplog.messages).startswith(f"HACS visited {sentence}")
     assert len(re.findall(r"\d+", caplog.messages[0].replace("404 or 410", ""))) <= 7
+
+
+def test_a_page_that_only_lost_links_has_no_new_ones(stats, caplog):
+    before = merged(Page("a"), Visit("a", 1, marks=frozenset(range(10)))).after
+    lost = merged(before, Visit("a", 99, marks=frozenset(range(9))), "any-change")
+    stats.count_recorded([lost], "any-change")
+    stats.log_summary()
+    assert caplog.messages == ["HACS visited 1 page: links gone from 1 page."]
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
