@@ -1,8 +1,9 @@
 """The new things that visits to all pages of a state found, newest first."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from hacs_crawler.analysis.tables import Table, table, times
@@ -11,6 +12,9 @@ from hacs_crawler.links import link_fingerprint
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state import FIRST, OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
 from hacs_crawler.utils.text import printable
+
+# Texts of links that say nothing about what they lead to, such as "2", "next page" and "»".
+_IS_BARE: Final = re.compile(r"(?:next|prev(?:ious)?|page|[\W\d_])*", re.IGNORECASE).fullmatch
 
 
 class NewThing(NamedTuple):
@@ -22,8 +26,11 @@ class NewThing(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its text, else the end of its URL: requests that answers in JSON lead to have no text."""
-        return self.found.text or self.where.rstrip("/").rpartition("/")[2]
+        """Its text; for a link without one, or with a bare one, the end of its URL, or the URL."""
+        text, end = self.found.text, self.where.rstrip("/").rpartition("/")[2]
+        if text and not (self.found.kind == "link" and _IS_BARE(text)):
+            return text
+        return self.where if _IS_BARE(end) else end
 
     @property
     def where(self) -> str:

@@ -46,6 +46,8 @@ _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 # Fields that hold an item's URL, and fields that name an item, watched or not.
 _URL_FIELDS: Final = ("url", "link", "href")
 _NAMES: Final = watch.TITLES.union(_URL_FIELDS)
+# Changed fields of an item: their values now and before.
+_Changed = Mapping[str, tuple[Any, Any]]
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
 
@@ -57,10 +59,11 @@ class FindingsWriter(PageWriter[Findings]):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        # Of responses in use: the fields of the page's items at its last visit, its new items with their
-        # marks, and how many of these are kept.
+        # Of responses in use: the fields of the page's items at its last visit, its new items as marks,
+        # texts and changed fields, and how many of these are kept.
         self._items: WeakKeyDictionary[
-            Response, tuple[Mapping[int, Any], list[tuple[frozenset[int], Finding]], int]
+            Response,
+            tuple[Mapping[int, Any], list[tuple[frozenset[int], dict[str, str], _Changed]], int],
         ] = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
@@ -84,21 +87,21 @@ class FindingsWriter(PageWriter[Findings]):
                 fields_before = {} if key is None else before.get(key, {})
                 fields = watch.item_fields(item) if fields_before else {}
                 changed = {
-                    name: f"no {name}" if was in watch.EMPTY else f"{name} {was}"
+                    name: (now, was)
                     for name in {**fields, **fields_before}
                     if (was := fields_before.get(name)) != (now := fields.get(name))
                     and isinstance(was or now or None, str | int | float)
                     and config.watches_field(name)
+                    and not is_secret_name(name)
                 }
                 texts = {
                     name: text
                     for name, text in watch.item_texts(item).items()
-                    if name in {*_NAMES, config.watch_key} or config.watches_field(name)
+                    if (name in {*_NAMES, config.watch_key} or config.watches_field(name))
+                    and text
+                    and not is_secret_name(name)
                 }
-                if config.watch_key not in _NAMES and any(map(texts.get, watch.TITLES)):
-                    # often a bare number, superfluous by the title
-                    texts.pop(config.watch_key, None)
-                items.append((marks, _item_finding(texts, changed)))
+                items.append((marks, texts, changed))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
@@ -116,10 +119,14 @@ class FindingsWriter(PageWriter[Findings]):
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
             if recorded.updated and recorded.new_to_site is not None:
                 marks = recorded.new_to_site
-            items = [item for mine, item in shown if not mine.isdisjoint(marks)]
-            if not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
-                # without a key, an item cannot be matched with its old values
-                items = [item._replace(was="") for item in items]
+            key = self._crawl.config.watch_key
+            # without a key, an item cannot be matched with its old values
+            is_matched = key or len(observed.visit.marks or ()) < 2
+            items = [
+                _item_finding(texts, changed if is_matched else {}, key)
+                for mine, texts, changed in shown
+                if not mine.isdisjoint(marks)
+            ]
             if observed.visit.rules == ONLY_REQUESTS.fingerprint:
                 new = _new_requests(observed.leads_to, response, tree, marks)
             else:
@@ -212,22 +219,29 @@ def _new_requests(
             yield Finding(0, "link", texts.get(link, ""), _without_secrets(url))
 
 
-def _item_finding(texts: Mapping[str, str], changed: Mapping[str, str]) -> Finding:
-    """Return an item as text, and what its fields were, without secrets.
+def _item_finding(texts: Mapping[str, str], changed: _Changed, key: str) -> Finding:
+    """Return an item as text: its names, then the fields that changed, or all fields if it is new.
 
-    The only field that changed comes last: "A book, price 9.99, was 10.49".
+    "A book: price 9.99", which was "10.49", or "A book, price 9.99, stock 3". `key` names its key field.
     """
-    shown = {name: text for name, text in texts.items() if text and not is_secret_name(name)}
-    names = (name for name in {**shown, **changed} if not is_secret_name(name))
-    was = {name: changed[name] for name in names if name in changed}
-    urls = [shown.pop(name) for name in _URL_FIELDS if "://" in shown.get(name, "")]
-    only = next((name for name in was if len(was) == 1 and name not in watch.TITLES), "")
-    last = [f"{only} {shown.pop(only)}"] if only in shown else []
-    is_bare = not watch.TITLES.isdisjoint(shown) or len(shown) + len(last) == 1
-    text = " ".join(shown.values()) if is_bare else ", ".join(map(" ".join, shown.items()))
-    before = ", ".join(was.values()).removeprefix(f"{only} " * len(last))
-    text = ", ".join(filter(None, [text, *last]))
-    return Finding(0, "item", text, _without_secrets("".join(urls[:1])), before)
+    fields = dict(texts)
+    urls = [fields.pop(name) for name in _URL_FIELDS if "://" in fields.get(name, "")]
+    names = [fields.pop(name) for name in texts if name in watch.TITLES and name not in changed]
+    # a key is often a bare number, superfluous by the title
+    if (value := fields.pop(key, "")) and not names:
+        names = [_named(key, value)]
+    new = [_named(name, now) for name, (now, _) in changed.items()]
+    was = ", ".join(_named(name, before) for name, (_, before) in changed.items())
+    if len(changed) == 1:
+        was = was.removeprefix(f"{next(iter(changed))} ")
+    text = ": ".join(filter(None, (", ".join(names), ", ".join(new))))
+    if not changed:
+        text = ", ".join([*names, *map(_named, fields, fields.values())])
+    return Finding(0, "item", text, _without_secrets("".join(urls[:1])), was)
+
+
+def _named(field: str, value: Any) -> str:
+    return f"no {field}" if value in watch.EMPTY else f"{field} {_without_secrets(str(value))}"
 
 
 def _without_secrets(url: str) -> str:

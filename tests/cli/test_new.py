@@ -10,6 +10,7 @@ import pytest
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened
+from hacs_crawler.analysis import NewThing
 from hacs_crawler.links import link_fingerprint, page_id_of
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state import Finding, Findings, News, State, Visit, write_findings
@@ -17,7 +18,7 @@ from hacs_crawler.utils.times import DAY
 
 ADA, BOB = "http://ada.example.edu/~ada/", "http://www.bob.example/shop"
 LINK = Finding(NOW - DAY, "link", "Sketch & notes", "http://ada.example.edu/sketch.pdf")
-PRICE = Finding(NOW - 9 * DAY, "item", "A book 9.99", "", "10.49")
+PRICE = Finding(NOW - 9 * DAY, "item", "A book: price 9.99", "", "10.49")
 
 
 def fill(
@@ -52,7 +53,7 @@ def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> N
     header, ada, bob = hacs_new(folder).stdout.splitlines()
     assert header.split("  ")[0] == "found, UTC"
     assert ada.split() == f"2024-10-03 00:00 Ada Sketch & notes {LINK.url}".split()
-    assert bob.split() == f"2024-09-25 00:00 {BOB} A book 9.99, was 10.49 {BOB}".split()
+    assert bob.split() == f"2024-09-25 00:00 {BOB} A book: price 9.99, was 10.49 {BOB}".split()
 
 
 def test_pages_of_one_title_and_things_without_a_text_are_known_by_their_urls(
@@ -66,6 +67,18 @@ def test_pages_of_one_title_and_things_without_a_text_are_known_by_their_urls(
     assert sorted(texts(hacs_new(tmp_path, "--json"))) == [LINK.text, "items?page=7"]
     feed = feedparser.parse(hacs_new(tmp_path, "--atom", "-").stdout)
     assert {entry.title for entry in feed.entries} == {LINK.text, "items?page=7"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "url", "shown"),
+    [
+        ("link", "47", f"{BOB}/47/", f"{BOB}/47/"),
+        ("link", "Next page »", f"{BOB}?page=2", "shop?page=2"),
+        ("text", "47", "", "47"),
+    ],
+)
+def test_a_bare_text_of_a_link_gives_way_to_its_url(kind, text, url, shown) -> None:
+    assert NewThing(BOB, "", Finding(NOW, kind, text, url)).text == shown
 
 
 def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_new(
@@ -119,15 +132,9 @@ def test_things_of_a_block_page_are_not_new_once_the_page_is_back(tmp_path: Path
 
 def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(hacs_new(folder, "--csv", "-").stdout)))
-    assert rows[0] == {
-        "found_at": "2024-10-03T00:00:00Z",
-        "page": ADA,
-        "title": "Ada",
-        "kind": "link",
-        "text": LINK.text,
-        "was": "",
-        "url": LINK.url,
-    }
+    names = ["found_at", "page", "title", "kind", "text", "was", "url"]
+    values = ["2024-10-03T00:00:00Z", ADA, "Ada", "link", LINK.text, "", LINK.url]
+    assert rows[0] == dict(zip(names, values, strict=True))
     lines = hacs_new(folder, "--json").stdout.splitlines()
     assert [json.loads(line) for line in lines] == rows
 
@@ -167,7 +174,7 @@ def test_the_feed_is_atom_with_ids_that_stay(folder: Path, tmp_path: Path) -> No
     assert len({first.feed.id, *(entry.id for entry in first.entries)}) == 3
     link, item = first.entries
     assert (link.title, link.link) == ("Sketch & notes", LINK.url)
-    assert (item.title, item.link) == ("A book 9.99, was 10.49", BOB)
+    assert (item.title, item.link) == ("A book: price 9.99, was 10.49", BOB)
     assert item.updated == "2024-09-25T00:00:00Z"
 
 

@@ -186,13 +186,13 @@ KEY = {"HACS_WATCH_KEY": "id"}
 @pytest.mark.parametrize(
     ("row", "items", "settings", "text"),
     [
-        (BOOK, named(), {}, "A book, price 9.99"),
-        (BOOK, named(title="id"), KEY, "id A book, price 9.99"),
-        (NUMBERED, named(more="id"), KEY, "A book, price 9.99"),
-        (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book, price 9.99"),
-        (SEEN, named(more="seen"), {"HACS_WATCH_FIELDS": ["price"]}, "A book, price 9.99"),
+        (BOOK, named(), {}, "A book: price 9.99"),
+        (BOOK, named(title="id"), KEY, "id A book: price 9.99"),
+        (NUMBERED, named(more="id"), KEY, "A book: price 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book: price 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_FIELDS": ["price"]}, "A book: price 9.99"),
         (SEEN, named("of"), {"HACS_WATCH_FIELDS": ["price"]}, "price 9.99"),
-        (NUMBERED, named("of", "id"), {"HACS_WATCH_FIELDS": ["price"], **KEY}, "id 7, price 9.99"),
+        (NUMBERED, named("of", "id"), {"HACS_WATCH_FIELDS": ["price"], **KEY}, "id 7: price 9.99"),
     ],
 )
 async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
@@ -216,12 +216,15 @@ async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> No
 
     kept = await kept_after(tmp_path, *rows, items=items, HACS_WATCH="items")
     assert changes(kept) == [
-        ("A book 9.5", "no price, stock sold out"),
-        ("A book sold out", "no stock, price 10"),
+        ("A book: price 9.5, no stock", "no price, stock sold out"),
+        ("A book: no price, stock sold out", "price 10, no stock"),
     ]
 
 
 async def test_an_item_that_comes_beside_another_has_not_replaced_it(tmp_path: Path) -> None:
     one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
     kept = await kept_after(tmp_path, one, one + two, items=named(), HACS_WATCH="items")
-    assert changes(kept) == [("two 9.5", "")]
+    assert changes(kept) == [("two, price 9.5", "")]
+    renamed = one.replace(">one<", ">two<")
+    kept = await kept_after(tmp_path / "b", one, renamed, items=named(), HACS_WATCH="items")
+    assert changes(kept) == [("title two", "one")]

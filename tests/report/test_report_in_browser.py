@@ -18,6 +18,7 @@ from hacs_crawler.utils.times import DAY
 from report_support import NOW, config_of, data_of, empty_state, first_run, settle, write_report
 
 pytestmark = needs_chromium
+Open = Callable[..., Page]
 
 PAGES = "document.querySelector('#pages')"
 HEAD = f"[...{PAGES}.querySelectorAll('th')].find(head => head.innerText.trim() === '%s')"
@@ -107,9 +108,7 @@ def search(tab: Page, text: str) -> None:
     settle(tab)
 
 
-def test_one_sentence_one_chart_what_was_found_last_then_pages(
-    opened: Callable[..., Page], busy: Path
-) -> None:
+def test_one_sentence_one_chart_what_was_found_last_then_pages(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     sections = tab.evaluate("[...document.querySelectorAll('#all section')].map(one => one.id)")
     assert sections[:3] == ["headline", "newest", "pages"]
@@ -122,9 +121,7 @@ def test_one_sentence_one_chart_what_was_found_last_then_pages(
     assert "link" in first
 
 
-def test_every_chart_has_units_and_labels_that_people_read(
-    opened: Callable[..., Page], busy: Path
-) -> None:
+def test_every_chart_has_units_and_labels_that_people_read(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     assert tab.evaluate(f"{CHARTS}.length") == 9
     named = tab.evaluate(
@@ -138,9 +135,7 @@ def test_every_chart_has_units_and_labels_that_people_read(
     assert [text for text in texts if re.search(r"\de[+-]?\d", text) or len(text) > 32] == []
 
 
-def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(
-    opened: Callable[..., Page], busy: Path
-) -> None:
+def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     tab.select_option("#pages select", "-1")
     head = tab.locator("#pages th", has_text=re.compile("^Visits$")).first
@@ -153,7 +148,7 @@ def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(
         assert visits == sorted(visits, reverse=order == "descending")
 
 
-def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Page], busy: Path) -> None:
+def test_a_search_leaves_the_pages_that_it_names(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     search(tab, "S03.example")
     urls = column(tab, "Page")
@@ -161,7 +156,7 @@ def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Page], bu
     assert all(url.startswith("s03.example.edu/") for url in urls)
 
 
-def test_a_printed_table_has_a_hundred_rows(opened: Callable[..., Page], busy: Path) -> None:
+def test_a_printed_table_has_a_hundred_rows(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     shown = []
     for event in ("beforeprint", "afterprint"):
@@ -170,7 +165,7 @@ def test_a_printed_table_has_a_hundred_rows(opened: Callable[..., Page], busy: P
     assert shown == [100, 10]
 
 
-def test_every_head_of_a_table_is_explained(opened: Callable[..., Page], busy: Path) -> None:
+def test_every_head_of_a_table_is_explained(opened: Open, busy: Path) -> None:
     heads = opened(busy).evaluate(
         "[...document.querySelectorAll('th')].map(one => [one.innerText, one.title])"
     )
@@ -178,7 +173,7 @@ def test_every_head_of_a_table_is_explained(opened: Callable[..., Page], busy: P
     assert [title for title, words in heads if not words] == []
 
 
-def test_the_pointer_over_a_chart_tells_its_values(opened: Callable[..., Page], busy: Path) -> None:
+def test_the_pointer_over_a_chart_tells_its_values(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     chart = tab.locator("#headline svg.plot")
     chart.hover(position={"x": 0.7 * chart.bounding_box()["width"], "y": 30})
@@ -186,9 +181,7 @@ def test_the_pointer_over_a_chart_tells_its_values(opened: Callable[..., Page], 
     assert "updates per 100 visits" in (chart.locator("[aria-label=tip]").text_content() or "")
 
 
-def test_a_click_on_a_page_opens_its_view_and_escape_leads_back(
-    opened: Callable[..., Page], busy: Path
-) -> None:
+def test_a_click_on_a_page_opens_its_view_and_escape_leads_back(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     link = tab.locator("#pages td a").first
     url = link.get_attribute("title")
@@ -206,7 +199,7 @@ def test_a_click_on_a_page_opens_its_view_and_escape_leads_back(
     assert not tab.evaluate("document.querySelector('#one').checkVisibility()")
 
 
-def test_the_view_of_a_page_draws_its_visits(opened: Callable[..., Page], tmp_path: Path) -> None:
+def test_the_view_of_a_page_draws_its_visits(opened: Open, tmp_path: Path) -> None:
     state = empty_state()
     for day, links in zip((0, 10, 20, 30), ({1}, {1}, {1, 2, 3}, {1, 2, 3, 4}), strict=True):
         state.record([Visit(BUSY, NOW + (day - 50) * DAY, marks=frozenset(links))])
@@ -218,7 +211,7 @@ def test_the_view_of_a_page_draws_its_visits(opened: Callable[..., Page], tmp_pa
 
 
 def test_an_address_of_an_unknown_page_names_the_command_that_tells_of_it(
-    opened: Callable[..., Page], busy: Path
+    opened: Open, busy: Path
 ) -> None:
     tab = opened(busy, "#page=12345")
     assert (
@@ -230,7 +223,7 @@ def test_an_address_of_an_unknown_page_names_the_command_that_tells_of_it(
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("url", [None, BUSY], ids=["all", "page"])
 def test_no_text_overlaps_another_and_nothing_is_wider_than_the_window(
-    opened: Callable[..., Page], busy: Path, width: int, url: str | None
+    opened: Open, busy: Path, width: int, url: str | None
 ) -> None:
     tab = opened(busy, page_fragment(url) if url else "", width)
     measured = tab.evaluate(OVERLAPS)
@@ -242,7 +235,7 @@ def test_no_text_overlaps_another_and_nothing_is_wider_than_the_window(
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("url", [None, BUSY], ids=["all", "page"])
 def test_all_text_has_the_contrast_of_wcag_aa(
-    opened: Callable[..., Page], busy: Path, url: str | None, is_dark: bool
+    opened: Open, busy: Path, url: str | None, is_dark: bool
 ) -> None:
     tab = opened(busy, page_fragment(url) if url else "", look="dark" if is_dark else "light")
     paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -260,9 +253,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_hostile_urls_are_shown_as_text(
-    opened: Callable[..., Page], tmp_path: Path, width: int
-) -> None:
+def test_hostile_urls_are_shown_as_text(opened: Open, tmp_path: Path, width: int) -> None:
     state = empty_state()
     for days in (9, 5):
         state.record([Visit(url, NOW - days * DAY, marks=frozenset({1, days})) for url in HOSTILE])
@@ -295,7 +286,7 @@ LITTLE = {
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("state", LITTLE)
 def test_a_state_with_little_in_it_says_what_has_to_happen_first(
-    opened: Callable[..., Page], tmp_path: Path, state: str, width: int
+    opened: Open, tmp_path: Path, state: str, width: int
 ) -> None:
     config = config_of(estimator="mle" if state == "no update" else "bayes")
     target = write_report(tmp_path / "report.html", LITTLE[state](), config)
@@ -311,9 +302,7 @@ def test_a_state_with_little_in_it_says_what_has_to_happen_first(
         assert all(drawn)
 
 
-def test_how_far_signals_are_trusted_is_a_table(
-    opened: Callable[..., Page], tmp_path: Path
-) -> None:
+def test_how_far_signals_are_trusted_is_a_table(opened: Open, tmp_path: Path) -> None:
     state, url = empty_state(), "http://a.example/1.html"
     for day in range(0, 100, 10):
         at = NOW - (100 - day) * DAY
@@ -328,7 +317,7 @@ def test_how_far_signals_are_trusted_is_a_table(
     assert 0 < float(cells[5].removesuffix(" %")) < 100
 
 
-def test_three_thousand_pages_are_searched(opened: Callable[..., Page], tmp_path: Path) -> None:
+def test_three_thousand_pages_are_searched(opened: Open, tmp_path: Path) -> None:
     config = config_of()
     state = empty_state()
     urls = [f"http://s{number % 300}.example/{number}.html" for number in range(3_000)]
@@ -368,7 +357,7 @@ def faults(tab: Page) -> dict[str, list[str]]:
     "fragment", ["", page_fragment(BUSY), "#page=1"], ids=["overview", "page", "unknown"]
 )
 def test_a_page_breaks_no_rule_of_accessibility(
-    opened: Callable[..., Page], busy: Path, fragment: str, look: str
+    opened: Open, busy: Path, fragment: str, look: str
 ) -> None:
     tab = opened(busy, fragment, WIDTHS[0], look=look)
     for width in WIDTHS:
@@ -377,7 +366,7 @@ def test_a_page_breaks_no_rule_of_accessibility(
         assert (width, faults(tab)) == (width, {})
 
 
-def test_faults_would_be_found(opened: Callable[..., Page], busy: Path) -> None:
+def test_faults_would_be_found(opened: Open, busy: Path) -> None:
     tab = opened(busy)
     tab.evaluate("document.querySelector('th').replaceChildren()")
     assert faults(tab).keys() == {"empty-table-header"}

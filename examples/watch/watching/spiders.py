@@ -53,7 +53,7 @@ class StockSpider(ChangesSpider):
 
     name = "stock"
     start_urls = ["https://dummyjson.com/products?limit=30"]
-    custom_settings = {"HACS_WATCH": "jmespath:products[].[id, stock]"}
+    custom_settings = {"HACS_WATCH": "jmespath:products[].{id: id, stock: stock}"}
 
 
 class TermsSpider(ChangesSpider):
