@@ -3,6 +3,7 @@
 from hacs_crawler.analysis.new_things import (
     NewThing as NewThing,
     check_host as check_host,
+    first_visited as first_visited,
     newest as newest,
     newest_table as newest_table,
 )

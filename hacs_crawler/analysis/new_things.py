@@ -10,6 +10,7 @@ from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.model import CHURNING
+from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import FIRST, OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
 from hacs_crawler.utils.text import printable
 
@@ -76,6 +77,23 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
             else:
                 things.append(NewThing(url, title, thing))
     return things, held_back
+
+
+def first_visited(state: State, since: float, host: str = "") -> list[str]:
+    """Return the URLs of pages first visited at or after a second since 1970 UTC; raises StateError.
+
+    With a `host`, these are pages of the host and its subdomains.
+    """
+    page_ids, rows = read_rows(state)
+    # a row has no first visit, but its last update is no earlier
+    late = page_ids[(rows["visits"] > 0) & (rows["last_update"] >= since)].tolist()
+    is_of_host = _hosted_by(host)
+    return [
+        printable(page.url)
+        for start in range(0, len(late), PAGES_A_CALL)
+        for page in state.load(late[start : start + PAGES_A_CALL]).values()
+        if min(page.sound.visits, default=0) >= since and is_of_host(page.url)
+    ]
 
 
 def check_host(state: State, host: str) -> None:

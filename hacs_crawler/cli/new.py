@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import typer
 from rich.table import Table as RichTable
 
-from hacs_crawler.analysis import NewThing, check_host, newest, newest_table
+from hacs_crawler.analysis import NewThing, check_host, first_visited, newest, newest_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import STDOUT, Csv, Json, checked_target, show_rows, write_file
 from hacs_crawler.cli.rank import NO_PAGES
@@ -57,7 +57,9 @@ def new(  # noqa: PLR0917 - an argument for each option
     visit. With --json, every thing is a line of JSON. A first visit finds nothing new.
     """
     with opened(settings, shards) as (config, state):
-        things, held_back = newest(state, _second(since, config.clock()), site)
+        second = _second(since, config.clock())
+        things, held_back = newest(state, second, site)
+        firsts = first_visited(state, second, site) if since else []
         if held_back:
             logger.info(
                 "%s left out until two visits in a row show them: %s may show other links at every "
@@ -78,6 +80,15 @@ def new(  # noqa: PLR0917 - an argument for each option
     if 0 < len(shown) < len(things):
         number = counted(len(things), "new thing")
         logger.info("%s; a table shows the newest %d: --limit", number, len(shown))
+    if firsts:
+        logger.info(
+            "%s first visited in this time, such as %s: left out, as everything there would be new. %s",
+            counted(len(firsts), "page was", "pages were"),
+            firsts[0],
+            "The feed of the crawl has the items of such pages"
+            if config.watched_as == "items"
+            else "`hacs report` lists pages with the number of their visits",
+        )
 
 
 def _second(since: str, now: float) -> float:

@@ -209,6 +209,12 @@ def test_what_has_to_happen_first_is_one_line(
         hacs_new(tmp_path, "-s", f"HACS_UPDATES={updates}")  # as after an import
         assert "imported pages come without" in caplog.messages[-1]
     assert len(caplog.messages) == 6
+    hacs_new(tmp_path, "--since", "30d", "--site", "bob.example", "-s", "HACS_WATCH=items")
+    first, feed = caplog.messages[-1].split(": left out, as everything there would be new. ")
+    assert first == f"1 page was first visited in this time, such as {BOB}"
+    assert feed == "The feed of the crawl has the items of such pages"
+    hacs_new(tmp_path, "--since", "4w")
+    assert "first visited" not in caplog.messages[-1]
 
 
 def test_an_empty_feed_is_valid(tmp_path: Path) -> None:

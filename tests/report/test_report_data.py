@@ -168,19 +168,15 @@ def test_an_update_that_brought_nothing_says_how_much_has_gone() -> None:
     assert newest_table({1: page}, {}, "text")[1].values == [["1 text gone"]]
 
 
-def test_pages_stand_in_the_order_of_the_plan_and_what_it_leaves_out_behind() -> None:
+def test_pages_stand_in_the_order_of_the_plan_and_updates_found_last_come_first() -> None:
     config = config_of(budget=20)
-    pages = data_of(busy_state(config, sites=12), config)["tables"]["pages"]
+    tables = data_of(busy_state(config, sites=12), config)["tables"]
+    pages, found = tables["pages"], column(tables["newest"], "Found")
+    assert found == sorted(found, reverse=True)
+    assert len(found) > 20
     assert column(pages, "Next")[:20] == list(range(1, 21))
     assert set(column(pages, "Next")[20:]) == {None}
     assert len(column(pages, "Page")) == 48
-
-
-def test_updates_found_last_come_first() -> None:
-    data = data_of(busy_state(config_of(), sites=12), config_of())
-    found = column(data["tables"]["newest"], "Found")
-    assert found == sorted(found, reverse=True)
-    assert len(found) > 20
 
 
 def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
