@@ -54,7 +54,8 @@ def all_checks(
     yield _versions()
     if not has_project:
         yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")
-    for name, similar in unknown_settings(settings).items():
+    unknown = unknown_settings(settings)
+    for name, similar in unknown.items():
         advice = f"did you mean {similar}?" if similar else "remove it"
         status = "failure" if is_misspelled(name, similar) else "warning"
         yield Check("settings", status, f"{name} is not a setting of {PACKAGE}", advice)
@@ -67,7 +68,9 @@ def all_checks(
         advice = install[0] if install else "correct it in settings.py, or with -s"
         yield Check("settings", "failure", str(error), advice)
         return
-    yield Check("settings", "ok", "every HACS_ setting has a usable value")
+    yield Check(
+        "settings", "ok", f"every {'other ' * bool(unknown)}HACS_ setting has a usable value"
+    )
     yield from _state(config, shards)
     if settings.get("HACS_RENDER", "never") != "never":
         yield _browser(settings)

@@ -48,8 +48,9 @@ class Crawl:
 
     @property
     def errors(self) -> list[str]:
-        """The log's lines at level ERROR or worse."""
-        return re.findall("^.* (?:ERROR|CRITICAL): .*$", self.log, re.MULTILINE)
+        """The log's lines at level ERROR or worse, without the last, which repeats another."""
+        found = re.findall("^.* (?:ERROR|CRITICAL): .*$", self.log, re.MULTILINE)
+        return [line for line in found if " ERROR: Exit status 1: " not in line]
 
     @property
     def items(self) -> list[dict[str, Any]]:

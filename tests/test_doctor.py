@@ -49,6 +49,7 @@ def test_an_unknown_setting_is_named_with_the_one_it_looks_like() -> None:
     found = checks(HACS_BUDGTE=5)
     assert "HACS_BUDGTE" in fault(found)[2]
     assert "did you mean HACS_BUDGET?" in {one.advice for one in found}
+    assert "every other HACS_ setting has a usable value" in {one.found for one in found}
 
 
 def test_outside_of_a_project_it_says_so() -> None:

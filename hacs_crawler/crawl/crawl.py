@@ -329,10 +329,13 @@ class Crawl:
             raise DontCloseSpider
 
     def _end_with_error(self, message: str) -> None:
+        def end() -> None:
+            mark_as_failed(self.crawler)
+            # Scrapy logs some fifty lines after the first
+            logger.error("Exit status 1: %s", message)
+
         logger.error("%s", message)
-        self.crawler.signals.connect(
-            lambda: mark_as_failed(self.crawler), signals.engine_stopped, weak=False
-        )
+        self.crawler.signals.connect(end, signals.engine_stopped, weak=False)
 
 
 def _open_state(config: Config) -> tuple[State, RankingOptions]:

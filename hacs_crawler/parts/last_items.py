@@ -173,7 +173,10 @@ class LastItems(PageWriter[Kept]):
         for name, items in self._differed.most_common():
             is_often = self._compared >= ENOUGH_ITEMS and items >= NEARLY_ALL * self._compared
             if is_often and config.watches_field(name):
-                said = "The field %r differed in %d of %d items: HACS_WATCH_IGNORE = [%r] leaves it out"
+                said = (
+                    "The field %r differed in %d of %d items: HACS_WATCH_IGNORE = [%r] leaves it out; "
+                    "then each page's next visit is a baseline"
+                )
                 logger.info(said, name, items, self._compared, name)
                 break
         self._begin()

@@ -1,5 +1,6 @@
 """At the end of a round or crawl: corrects outcomes, fits the prior and signals, checks p for drift."""
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -81,7 +82,8 @@ def _follow_prior(
             if is_cut
             else ": the prior or its use has changed"
         )
-        logger.info("%s estimated again%s", counted(run.pages, "page"), why)
+        level = logging.INFO if is_cut or run.pages >= MANY_PAGES else logging.DEBUG
+        logger.log(level, "%s estimated again%s", counted(run.pages, "page"), why)
 
 
 def _bound_and_judge(state: State, options: RankingOptions) -> None:

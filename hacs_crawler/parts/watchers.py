@@ -124,7 +124,7 @@ class Watchers(CrawlPart):
             logger.log(
                 logging.INFO if has_others else logging.WARNING,
                 '%s: set meta["hacs_page"] of the request to a URL that no other request has (a '
-                "fragment makes no difference)",
+                'fragment makes no difference), as in meta={"hacs_page": f"{url}?page={page}"}',
                 stats.posted,
             )
         empty = stats.get("not_observed/nothing_shown")

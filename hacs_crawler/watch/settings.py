@@ -70,7 +70,8 @@ class WatchSettings:
             "HACS_WATCH_FIELDS",
             """
             The fields of items that are watched, by default all. On the command line, separate them by
-            commas.
+            commas. After a change of this or the next two settings, each page's next visit is a
+            [baseline](how-it-works.md#what-counts-as-a-visit): its new items are not news.
             """,
             _names,
             default=[],

@@ -57,9 +57,7 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(sta
     ("rules", "own", "said"),
     [(0, 0, ["2 pages were"]), (0, 1, ["1 page was"]), (0, 2, []), (ITEMS, 0, [])],
 )
-def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
-    stats, caplog, rules, own, said
-):
+def test_visits_soon_after_others_are_said_unless_hacs_made_them(stats, caplog, rules, own, said):
     visits = [recorded(0.5, False, seconds=seconds) for seconds in (1, 30, 31)]
     for some in visits:
         some.after.rule_changes = {1: rules}
@@ -115,9 +113,7 @@ def test_visits_soon_after_others_are_counted_unless_hacs_made_them(
         ),
     ],
 )
-def test_the_sentence_leaves_zeros_out_and_what_was_not_seen_has_a_line_of_its_own(
-    stats, caplog, counts, sentence
-):
+def test_the_sentence_leaves_zeros_out_and_unseen_pages_get_a_line(stats, caplog, counts, sentence):
     for name, number in counts.items():
         stats.count(name, number)
     for number in range(counts.get("doubtful", 0)):
@@ -134,6 +130,15 @@ def test_a_page_that_only_lost_links_has_no_new_ones(stats, caplog):
     stats.count_recorded([lost], "any-change")
     stats.log_summary()
     assert caplog.messages == ["HACS visited 1 page: links gone from 1 page."]
+
+
+@pytest.mark.parametrize(("baselines", "level"), [(2, logging.INFO), (3, logging.WARNING)])
+def test_it_is_a_warning_that_most_visits_are_baselines(stats, caplog, baselines, level):
+    stats.count("visits", 4)
+    stats.count("baselines", baselines)
+    stats.log_summary()
+    said = f"{baselines} visits served as a baseline: what is watched has changed since the visit before"
+    assert caplog.record_tuples[-1][1:] == (level, f"{said}, as by another HACS_WATCH")
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
@@ -213,12 +218,8 @@ def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, 
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize(
-    ("answers", "readable", "is_said"), [(1, 23, True), (1, 2, False), (20, 23, False)]
-)
-def test_a_crawl_of_whose_answers_few_are_pages_says_how_many(
-    stats, caplog, answers, readable, is_said
-):
+@pytest.mark.parametrize(("answers", "readable", "is_said"), [(1, 23, 1), (1, 2, 0), (20, 23, 0)])
+def test_a_crawl_with_few_answers_of_pages_says_how_many(stats, caplog, answers, readable, is_said):
     stats.count("visits", answers)
     stats.answers, stats.readable_answers = answers, readable
     stats.log_if_few_were_pages("start")

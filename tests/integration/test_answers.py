@@ -136,10 +136,8 @@ ONE_PAGE = r"Requests with different URLs or bodies are for one page, SITE/page(
 def test_it_is_said_once_if_requests_for_different_things_share_a_page_or_have_none(
     any_spider: AnySpider, site: Site, url: str, meta: str, times: int, said: str
 ) -> None:
-    for query in (
-        "",
-        *(f"?{body}{more}" for body in ("one", "two", "six") for more in ("", "=age")),
-    ):
+    queries = (f"?{body}{more}" for body in ("one", "two", "six") for more in ("", "=age"))
+    for query in ("", *queries):
         site.set(f"/page{query}", "/one")
     code = POSTS.replace("REQUEST", f"{url}, meta={meta}")
     crawl = any_spider.run(code, HACS_PAGES="all", HACS_WATCH="items")

@@ -112,6 +112,7 @@ def test_what_cannot_work_is_one_line_and_stops_the_crawl_before_its_first_reque
     crawl = project.crawl(seeds, *arguments, status=1, **given)
     (error,) = crawl.errors
     assert message in error
+    assert crawl.log.endswith(f" ERROR: Exit status 1: {error.partition(' ERROR: ')[2]}\n")
     assert ("scholar has no argument typo; it is not used" in crawl.log) is ("typo" in settings)
     assert "'finish_reason': 'hacs_error'" in crawl.log
     assert crawl.stat("downloader/request_count") == 0

@@ -72,31 +72,22 @@ async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path)
     assert await kept_after(tmp_path, of(1, 2), reason="doubtful") == of(1)
 
 
-SINGLE, LISTS = [1] * ENOUGH_ITEMS, [30, 30, 30]
+SINGLE, LISTS, BY_NAME = [1] * ENOUGH_ITEMS, [30, 30, 30], {"HACS_WATCH_KEY": "name"}
+OUT = "'at' differed in 18 of 20 items: HACS_WATCH_IGNORE = ['at'] leaves it out; then each page's next"
 
 
 @pytest.mark.parametrize(
     ("of_pages", "equal", "more", "said"),
     [
-        (
-            SINGLE,
-            2,
-            {},
-            "'at' differed in 18 of 20 items: HACS_WATCH_IGNORE = ['at'] leaves it out",
-        ),
+        (SINGLE, 2, {}, OUT),
         (SINGLE, 3, {}, ""),
         (SINGLE[1:], 0, {}, ""),
         (SINGLE, 0, {"HACS_WATCH_IGNORE": ["at"]}, ""),
         (SINGLE, 0, {"HACS_WATCH_KEY": "nr"}, "'nr': none of 20 items has such a field"),
         (LISTS, 9, {}, "The field 'at' differed in 81 of 90 items"),
         (LISTS, 10, {}, ""),
-        (
-            LISTS,
-            0,
-            {"HACS_WATCH_KEY": "name"},
-            "have the same, such as 'x'. Set it to a field that",
-        ),
-        ([1, 1, 1], 0, {"HACS_WATCH_KEY": "name"}, ""),
+        (LISTS, 0, BY_NAME, "have the same, such as 'x'. Set it to a field that"),
+        ([1, 1, 1], 0, BY_NAME, ""),
         (
             LISTS,
             0,

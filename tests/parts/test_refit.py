@@ -13,9 +13,10 @@ from hacs_crawler.parts.refit import MANY_PAGES, PROGRESS_SECONDS, Refit
 from hacs_crawler.ranking import calibration
 from hacs_crawler.state import SEEN, UPDATED, Prediction, Run, State, Visit
 
-ASKED = "3 pages estimated again; the next crawl goes on from there"
-CHANGED = "3 pages estimated again: the prior or its use has changed"
-PROGRESS = f"Estimating pages again with the refitted prior: {MANY_PAGES} of 0"
+ASKED = "INFO 3 pages estimated again; the next crawl goes on from there"
+CHANGED = "DEBUG 3 pages estimated again: the prior or its use has changed"
+MANY = f"INFO {MANY_PAGES:,} pages estimated again: the prior"
+PROGRESS = f"INFO Estimating pages again with the refitted prior: {MANY_PAGES} of 0"
 
 
 @pytest.mark.parametrize(
@@ -23,11 +24,12 @@ PROGRESS = f"Estimating pages again with the refitted prior: {MANY_PAGES} of 0"
     [
         (0, 1, Run({}, pages=3, changed=1), False, "high", []),
         (5, 0, Run({}, pages=3, changed=1), False, "high", [CHANGED]),
-        (5, 1, Run({}, pages=3, changed=1), False, "high", [CHANGED, "p is off: high"]),
+        (5, 1, Run({}, pages=3, changed=1), False, "high", [CHANGED, "WARNING p is off: high"]),
         (5, 0, Run({}, pages=3), True, None, [ASKED]),
         (5, 1, Run({}, pages=3), False, None, []),
         (5, 1, None, True, None, []),
         (5, 0, Run({}, pages=MANY_PAGES), False, None, [PROGRESS, PROGRESS]),
+        (5, 0, Run({}, pages=MANY_PAGES, changed=1), False, None, [PROGRESS, PROGRESS, MANY]),
         (5, 0, Run({}, pages=MANY_PAGES - 1), False, None, []),
     ],
 )
@@ -60,11 +62,12 @@ async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judge
     async with open_crawl(tmp_path) as crawl:
         part = crawl.parts.of(Refit)
         crawl.stats.recorded, crawl.stats._found = recorded, bytearray(predicted)
-        caplog.set_level(logging.INFO)
+        caplog.set_level(logging.DEBUG)
         caplog.clear()
         await part.round_ended(lambda: is_asked)
-        assert len(caplog.messages) == len(said)
-        assert all(map(str.startswith, caplog.messages, said))
+        lines = [f"{record.levelname} {record.message}" for record in caplog.records]
+        assert len(lines) == len(said)
+        assert all(map(str.startswith, lines, said))
         assert runs == [({"visited": recorded, "shards": 1}, is_asked)] * bool(recorded)
         crawl.stats.recorded = 0
 

@@ -151,3 +151,4 @@ async def test_it_is_a_warning_that_all_requests_were_posted(
         caplog.clear()
         crawl.parts.of(Watchers).sum_up()
         assert [record.levelname for record in caplog.records] == [level]
+        assert caplog.text.endswith('as in meta={"hacs_page": f"{url}?page={page}"}\n')
