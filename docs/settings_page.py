@@ -19,8 +19,9 @@ HEAD = """\
 All are ordinary Scrapy settings: in `settings.py`, in a spider's `custom_settings`, or on the command
 line with `-s NAME=VALUE`. They are read once, when the crawl starts. A value that is not allowed stops
 the crawl before it opens a feed, with exit status 1 and one line that names the setting, its value and
-what is allowed; the last line of the log repeats it. So does a misspelled name, such as `HACS_BUGDET`; any other unknown setting that
-begins with `HACS_` gets a warning, and so does a setting that has no effect beside your others.
+what is allowed; the last line of the log repeats it. So does a misspelled name, such as `HACS_BUGDET`;
+any other unknown setting that begins with `HACS_` gets a warning, and so does a setting that has no
+effect beside your others.
 
 ## At a glance
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from array import array
 from collections import Counter
@@ -40,8 +39,7 @@ _NAMED: Final = (
 _REMARKS: Final = {
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
     "counted as one visit with it",
-    "baselines": "served as a baseline: what is watched has changed since the visit before, "
-    "as by another HACS_WATCH",
+    "baselines": "served as a baseline: what is watched has changed since the visit before (HACS_WATCH)",
 }
 
 
@@ -298,9 +296,9 @@ class CrawlStats:
             self.doubtful.clear()
         for name, remark in _REMARKS.items():
             if number := stat(name):
-                is_lost = name == "baselines" and 2 * number > visits
-                level = logging.WARNING if is_lost else logging.INFO
-                logger.log(level, "%s %s", counted(number, "visit"), remark)
+                is_warning = name == "baselines" and 2 * number > visits
+                log = logger.warning if is_warning else logger.info
+                log("%s %s", counted(number, "visit"), remark)
         if (soon := stat("soon_again") - stat("controls")) > 0:
             logger.info(
                 "%s visited again within %d s: that counts as a control visit, which takes "

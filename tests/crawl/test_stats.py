@@ -138,7 +138,7 @@ def test_it_is_a_warning_that_most_visits_are_baselines(stats, caplog, baselines
     stats.count("baselines", baselines)
     stats.log_summary()
     said = f"{baselines} visits served as a baseline: what is watched has changed since the visit before"
-    assert caplog.record_tuples[-1][1:] == (level, f"{said}, as by another HACS_WATCH")
+    assert caplog.record_tuples[-1][1:] == (level, f"{said} (HACS_WATCH)")
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
