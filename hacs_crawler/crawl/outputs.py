@@ -55,7 +55,8 @@ class PageFilter:
         self._spider = spider
         self._may_be_fed = hasattr(spider, "redis_key")
         # Whether the spider begins with lists of pages.
-        self.reads_lists = self._reads_feeds or isinstance(spider, SitemapSpider)
+        is_map = isinstance(spider, SitemapSpider)
+        self.reads_lists = self._reads_feeds or is_map or bool(self._patterns)
         # Whether requests without a tag may need a mark.
         self.is_needed = pages != "start" or self.reads_lists or self._may_be_fed
 

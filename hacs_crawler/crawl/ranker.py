@@ -32,7 +32,7 @@ from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
 from hacs_crawler.ranking.signals import Signals, read_signals
 from hacs_crawler.state import Rows, State
 from hacs_crawler.utils.loop import begin, sleep
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -170,6 +170,13 @@ class Ranker:
         self._is_over = True
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
+        selection = self.seeds.selection
+        if selection is not None and selection.dropped_better:
+            logger.info(
+                "%s left out that had a better chance of news than others that were requested before: "
+                'HACS_REVISIT = "budget" visits the best known pages first',
+                counted(selection.dropped_better, "page was", "pages were"),
+            )
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the held seeds; with a budget, release them only if `is_last`.
@@ -338,6 +345,8 @@ class Ranker:
         """Count requests that will not be sent, and signal them to the project as Scrapy does."""
         if requests:
             self._crawl.stats.count(f"dropped/{reason}", len(requests))
+        if (selection := self.seeds.selection) is not None:
+            self._crawl.stats.dropped_new = selection.dropped_new
         for request in requests:
             self._crawl.drop(request)
 

@@ -202,9 +202,9 @@ class Repeats(Struct):
             )
         if self.behind_form:
             logger.info(
-                "%d known pages were first reached by POST, as after a login form, and are not visited "
-                "again until the spider comes across them",
-                self.behind_form,
+                "%s first reached by POST, as after a login form: only the spider's own requests visit "
+                "such pages again, HACS_REVISIT does not",
+                counted(self.behind_form, "known page was", "known pages were"),
             )
 
 

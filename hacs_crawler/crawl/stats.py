@@ -66,6 +66,7 @@ class CrawlStats:
     taken_back: int = 0  # counted updates of ranked pages
     linked: int = 0  # visits that showed watched marks
     linkless: int = 0  # visits with links or other sources of marks, none of which count
+    dropped_new: int = 0  # pages never seen that this round's budget left out
     unsent: int = 0  # ranked requests that were waiting when the crawl was stopped
     # Types of the answers that cannot show any watched mark, of pages and of other requests.
     other_answers: Counter[str] = field(default_factory=Counter)
@@ -235,7 +236,7 @@ class CrawlStats:
 
     def begin_round(self) -> None:
         """Restart the counts of the summary, but not the stats."""
-        self.recorded = self.taken_back = 0
+        self.recorded = self.taken_back = self.dropped_new = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._bare, self._before = "", dict(self.collector.get_stats())
@@ -265,7 +266,10 @@ class CrawlStats:
         # rejected answers and doubtful visits have a line below
         missed = sum(number for number, _, _ in unseen) + because["rejected"] + because["doubtful"]
         phrases = [f"{counted(number, noun)} {what}" for number, noun, what in unseen if number]
-        gone = stat("dropped/gone")
+        gone, new_left = stat("dropped/gone"), self.dropped_new
+        never_seen = f", {new_left:,} of them for pages never seen (see HACS_DISCOVER)" * bool(
+            new_left
+        )
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
         updates = stat("site_updates" if self._counts_by_site else "updates")
@@ -277,7 +281,7 @@ class CrawlStats:
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists, lost)}",
             f"{missed:,} were not seen" if len(phrases) > 1 else "".join(phrases),
-            f"Requests left for next time: {left:,}" if left else "",
+            f"Requests left for next time: {left:,}{never_seen}" if left else "",
             counted(gone, "page is gone and waits", "pages are gone and wait") if gone else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))

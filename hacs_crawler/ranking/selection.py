@@ -82,6 +82,10 @@ class Selection(Generic[T]):
         self.demanded = NOTHING
         # How many overdue pages were chosen so far.
         self.chosen_overdue = 0
+        # How many pages the budget dropped that were never seen, and how many others that had a higher
+        # score than one that was chosen before they were offered.
+        self.dropped_new = self.dropped_better = 0
+        self._least_chosen = np.inf
 
     def offer(
         self,
@@ -121,7 +125,7 @@ class Selection(Generic[T]):
         self._score = np.concatenate([self._score, score[kept]])
         is_contender = np.zeros(len(self._entries), np.bool_)
         is_contender[contenders(self._score, self._quota, self._candidates.is_unseen)] = True
-        over_budget = self._keep(is_contender)
+        over_budget = self._drop(is_contender)
         gone, early, low = (_selected(entries, which) for which in (is_gone, is_early, is_low))
         return Dropped(gone, early, low, over_budget)
 
@@ -151,7 +155,7 @@ class Selection(Generic[T]):
 
     def drop_all(self) -> list[T]:
         """Remove and return the entries that were not taken."""
-        return self._keep(np.zeros(len(self._entries), np.bool_))
+        return self._drop(np.zeros(len(self._entries), np.bool_))
 
     def take(self, *, is_last: bool = True) -> tuple[Chosen[T], list[T]]:
         """Return the chosen entries, and the entries that the budget drops.
@@ -181,6 +185,8 @@ class Selection(Generic[T]):
             self._score[places],
             visit_twice,
         )
+        of_known = chosen.score[~chosen.pages.is_unseen]
+        self._least_chosen = min(of_known, default=self._least_chosen)
         overdue = int(is_overdue(chosen.score).sum())
         self.demanded = self.demanded.without(overdue)
         self.chosen_overdue += overdue
@@ -188,6 +194,14 @@ class Selection(Generic[T]):
         is_left[places] = False
         self._keep(is_left)
         return chosen
+
+    def _drop(self, is_kept: BoolArray) -> list[T]:
+        """Remove and return the other entries, and count them."""
+        is_unseen = self._candidates.is_unseen
+        self.dropped_new += int(np.count_nonzero(is_unseen & ~is_kept))
+        is_better = ~is_unseen & (self._score > self._least_chosen)
+        self.dropped_better += int(np.count_nonzero(is_better & ~is_kept))
+        return self._keep(is_kept)
 
     def _keep(self, is_kept: BoolArray) -> list[T]:
         """Remove and return the other entries."""
