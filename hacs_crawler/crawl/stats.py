@@ -27,8 +27,7 @@ logger = safe_logger(__name__)
 MOST_CAUSES: Final = 20
 # Below this share of pages among the responses, the log says how to change that.
 FEW_PAGES_SHARE: Final = 0.5
-# With fewer responses, it does not.
-LEAST_RESPONSES: Final = 10
+LEAST_RESPONSES: Final = 10  # with fewer, it does not
 MOST_CHURNING: Final = 10_000
 # Reasons with words of their own in the summary; for others a request "failed".
 _NAMED: Final = (
@@ -57,8 +56,7 @@ class CrawlStats:
     readable_answers: int = 0
     # The URL of the first answer that was not for a page.
     not_a_page: str | None = None
-    # The first start request that was not a page's, as it was not a GET request.
-    posted: str = ""
+    posted: str = ""  # names the first start request that was not a page's, as it was not a GET
     # The noun for a watched mark.
     watched: str = "link"
     # Pages whose visits of this round wait to be confirmed.

@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
+from warnings import catch_warnings
 
 import scrapy.commands
 from scrapy.settings import default_settings
@@ -29,7 +30,8 @@ modules = {
 modules.remove("scrapy.core.downloader.handlers.ftp")
 gc.disable()
 for name in sorted(modules):
-    with suppress(ImportError):
+    # some of Scrapy's modules import names that Twisted deprecates
+    with suppress(ImportError), catch_warnings(action="ignore"):
         import_module(name)
 gc.enable()
 entry_points()  # what is installed, which Scrapy asks at each start, is then in memory

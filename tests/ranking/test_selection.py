@@ -242,6 +242,13 @@ def test_half_of_an_unused_share_stays_for_pages_that_the_last_ones_lead_to() ->
     assert len(selection.take(is_last=True)[0].entries) == 1
 
 
+def test_what_a_budget_drops_is_counted_if_never_seen_or_better_than_what_it_chose() -> None:
+    selection = offered(kinds(5, 3), budget=6, discover=0.5)
+    assert len(selection.take()[0].entries) == 6
+    selection.offer(range(22), np.arange(22), kinds(20, 2), NOW, Estimation())
+    assert (selection.dropped_new, selection.dropped_better) == (2, 17)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12), st.booleans()), max_size=8),
     st.integers(1, 15),
