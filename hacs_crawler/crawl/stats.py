@@ -48,17 +48,12 @@ class CrawlStats:
 
     collector: StatsCollector
     recorded: int = 0
-    # Responses of pages, including failures.
-    answers: int = 0
-    # Responses of pages that arrived after the crawl had failed.
-    unrecorded: int = 0
-    # Responses that may show marks, of pages or not.
-    readable_answers: int = 0
-    # The URL of the first answer that was not for a page.
-    not_a_page: str | None = None
+    answers: int = 0  # responses of pages, including failures
+    unrecorded: int = 0  # responses of pages that arrived after the crawl had failed
+    readable_answers: int = 0  # responses that may show marks, of pages or not
+    not_a_page: str | None = None  # the URL of the first answer that was not for a page
     posted: str = ""  # names the first start request that was not a page's, as it was not a GET
-    # The noun for a watched mark.
-    watched: str = "link"
+    watched: str = "link"  # the noun for a watched mark
     # Pages whose visits of this round wait to be confirmed.
     doubtful: dict[str, None] = field(default_factory=dict)
     taken_back: int = 0  # counted updates of ranked pages
