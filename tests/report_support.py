@@ -83,24 +83,17 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     return state
 
 
-def first_run() -> State:
-    state = empty_state()
+def first_run(unranked: int = 0) -> State:
+    """A state after a run that ranked 12 pages, and visited more."""
+    state, began = empty_state(), NOW - 3600
     config = config_of()
     label = config.ranking.label(config.estimation)
     state.keep_label(label)
-    began = NOW - 3600
-    prediction = Prediction(label.number, began, 1.0, 0.1, np.inf, 0.0)
-    state.record(
-        [
-            Visit(
-                f"http://s{number}.example.edu/~a/",
-                began + number,
-                marks=frozenset({1, number}),
-                prediction=prediction,
-            )
-            for number in range(12)
-        ]
-    )
+    ranked = Prediction(label.number, began, 1.0, 0.1, np.inf, 0.0)
+    for number in range(12 + unranked):
+        url, prediction = f"http://s{number}.example.edu/~a/", ranked if number < 12 else None
+        marks = frozenset({1, number})
+        state.record([Visit(url, began + number, marks=marks, prediction=prediction)])
     return state
 
 

@@ -36,6 +36,7 @@ const RUNS = rowsOf(DATA.charts.runs).map((run) => ({ ...run, at: at(run.at), kn
 const SERIES = [...new Set(RUNS.map((run) => run.name))];
 
 function overRuns(holder, title, words, label, channel, more = []) {
+  if (!DATA.hasRunCharts) return;
   const starts = new Set(RUNS.map((run) => Number(run.at)));
   const known = RUNS.filter((run) => run.known);
   const without = !RUNS.length ? "No run yet: each `scrapy crawl` under HACS adds one."
@@ -47,10 +48,10 @@ function overRuns(holder, title, words, label, channel, more = []) {
 
 function runsCharts(holder) {
   const summed = (y, options = {}) => Plot.mapY("cumsum", { x: "at", y, z: "name", stroke: "name", ...options });
-  overRuns(holder, "Updates found and predicted, summed over the runs", "Dashed is what was predicted. Where the lines part, p is too high or too low.", "updates",
+  overRuns(holder, "Updates found and predicted on ranked pages, summed over the runs", "Dashed is what was predicted. Where the lines part, p is too high or too low.", "updates",
     summed("updates"), [Plot.lineY(RUNS, summed("predicted", { strokeDasharray: "5 4" }))]);
-  overRuns(holder, `New ${DATA.noun}s found, summed over the runs`, `${DATA.noun[0].toUpperCase()}${DATA.noun.slice(1)}s that the visits before had not shown.`, `${DATA.noun}s`, summed("links"));
-  overRuns(holder, "Visits in each run", "How much of the budget was used, whether a visit brought an answer or not.", "visits", { y: "visits" });
+  overRuns(holder, `New ${DATA.marks} on ranked pages, summed over the runs`, "Counted are those that the visits before had not shown.", DATA.marks, summed("links"));
+  overRuns(holder, "Visits to ranked pages in each run", "Whether a visit brought an answer or not. Pages that a spider follows unranked are not counted.", "visits", { y: "visits" });
 }
 
 const yieldChart = (holder) => overRuns(holder, "Updates found per 100 visits", "By run, of the visits that HACS ranked; first visits are left out, for they can find none.", "updates per 100 visits", { y: "per100" });
@@ -94,7 +95,7 @@ function pageChart(holder, history) {
   let second = 0;
   const visits = history.at.map((step) => ({ at: at(second += step), links: 0, what: "visit" }));
   history.updates.forEach((number, place) => Object.assign(visits[number], { links: history.links[place], what: "visit with an update" }));
-  chart(holder, { title: `New ${DATA.noun}s by visit`, names: ["visit", "visit with an update"], without: visits.length ? "" : "No attempt to visit this page has succeeded yet.",
-    x: UTC, y: { label: `new ${DATA.noun}s`, grid: true, ...whole(d3.max(visits, (visit) => visit.links) || 1), zero: true },
+  chart(holder, { title: `New ${DATA.marks} by visit`, names: ["visit", "visit with an update"], without: visits.length ? "" : "No attempt to visit this page has succeeded yet.",
+    x: UTC, y: { label: `new ${DATA.marks}`, grid: true, ...whole(d3.max(visits, (visit) => visit.links) || 1), zero: true },
     marks: [Plot.ruleX(visits, { x: "at", y: "links", stroke: "what" }), Plot.dot(visits, { x: "at", y: "links", fill: "what", r: 3, tip: TIP })] });
 }

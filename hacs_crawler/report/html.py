@@ -47,23 +47,27 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     listed = np.concatenate([best, np.setdiff1d(others, best)])
     pages = numbers.load_pages(state, listed, now)
     chance = numbers.chances(state, config.ranking, listed, rows, now)
+    # to a list, which has no items of its own, the requests that it leads to are what is watched
+    marks = "items and list entries" if config.noun == "item" else f"{config.noun}s"
+    unranked = words.of_unranked(outcomes, rows[1])
     shown = {
         "newest": tables.newest_table(pages, read_findings(state.store, list(pages)), config.noun),
         "pages": tables.pages_table(pages, plan, chance, now),
-        "runs": tables.runs_table(runs, config.noun),
+        "runs": tables.runs_table(runs, marks),
         "calibration": tables.calibration_table(calibrated),
         "signals": tables.signals_table(state, limit),
         "state": words.facts(state, config, view, outcomes),
     }
     return {
         "now": int(now),
-        "noun": config.noun,
+        "marks": marks,
+        "hasRunCharts": not unranked,
         "subtitle": f"{describe(config.state)}, {minute_text(now)} UTC",
         "words": {
-            "headline": [words.headline(view, plan, outcomes, now)],
+            "headline": [words.headline(view, plan, outcomes, now), *unranked],
             "plan": [words.of_plan(plan, config)],
             "pages": [words.of_pages(view)],
-            "runs": [*words.of_runs(runs), *words.of_delay(outcomes, view.visited)],
+            "runs": unranked or [*words.of_runs(runs), *words.of_delay(outcomes, view.visited)],
             "calibration": words.of_calibration(calibrated),
         },
         "tables": {name: [column._asdict() for column in table] for name, table in shown.items()},

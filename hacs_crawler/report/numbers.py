@@ -12,18 +12,7 @@ from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.state import (
-    SEEN,
-    UPDATED,
-    Ids,
-    Label,
-    Outcomes,
-    Page,
-    Rows,
-    State,
-    as_of,
-    is_new_to_site,
-)
+from hacs_crawler.state import SEEN, UPDATED, Ids, Label, Outcomes, Page, Rows, State, as_of
 from hacs_crawler.statistics.scoring import reliability
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.text import printable
@@ -117,7 +106,6 @@ def yields(
         "pages": total(is_new),
         "unseen": total(~is_seen),
         "updates": total((outcomes["flags"] & UPDATED) > 0),
-        "siteUpdates": total(is_new_to_site(outcomes)),
         "predicted": total(outcomes["p"] * (is_seen & ~is_first), np.float64),
         "links": total(outcomes["new_links"]),
         "bytes": total(outcomes["bytes"]),

@@ -12,6 +12,7 @@ from hacs_crawler.report.numbers import short, updates_of
 from hacs_crawler.state import Findings, Page, State, lost_at, trusted_sources
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import day_text
+from hacs_crawler.watch import ONLY_REQUESTS
 
 # How many updates are listed.
 NEWEST: Final = 100
@@ -80,6 +81,7 @@ def newest_table(pages: Mapping[int, Page], findings: Mapping[int, Findings], no
 
 def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
     new = list(updates_of(page).values())[-1]
+    noun = "request" if page.latest_rules == ONLY_REQUESTS.fingerprint else noun
     things = [thing for thing in findings.things if thing.at == page.last_update]
     if not things:
         lost = lost_at(page, page.last_update or 0)
@@ -91,8 +93,8 @@ def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
-    """Return the yield of each run, with a row for each policy, latest first."""
+def runs_table(columns: Mapping[str, list[Any]], marks: str) -> Table:
+    """Return the yield of each run, latest first, by policy; `marks` is a plural noun."""
     runs = {name: values[::-1] for name, values in columns.items()}
     per_100 = [
         round(100 * updates / (visits - firsts), 1) if visits > firsts else None
@@ -107,10 +109,9 @@ def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
         Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
-        Column("New to the site", "number", runs["siteUpdates"], "Not on its other pages before"),
         Column("Predicted", "number", runs["predicted"], "The number of updates expected"),
         Column("Per 100 visits", "number", per_100, "Updates; first visits are left out"),
-        Column(f"New {noun}s", "number", runs["links"], "Not shown by earlier visits"),
+        Column(f"New {marks}", "number", runs["links"], "Not shown by earlier visits"),
         Column("Size", "bytes", runs["bytes"], "Total size of the answers"),
     ]
 

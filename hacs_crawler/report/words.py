@@ -10,7 +10,7 @@ from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.report.numbers import LATELY_DAYS, Overview
 from hacs_crawler.report.tables import Column, Table
-from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, State, describe
+from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, Rows, State, describe
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
@@ -62,6 +62,18 @@ def of_plan(plan: Plan, config: Config) -> str:
     )
 
 
+def of_unranked(outcomes: Outcomes, rows: Rows) -> list[str]:
+    """Return how few of the pages visited since the latest run began were ranked, if most were not."""
+    began = outcomes["run"].max(initial=0)
+    visited = int((rows["last_visit"] >= began).sum())
+    ranked = len(np.unique(outcomes["page_id"][outcomes["at"] >= began]))
+    sentence = (
+        f"Of {visited:,} pages visited since the latest run began, only {ranked:,} had been ranked, and "
+        "only these count for runs. With `HACS_BUDGET`, pages that a spider follows are ranked."
+    )
+    return [sentence] * (0 < 2 * ranked < visited)
+
+
 def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
     """Return the cost of an update, and the savings compared to visiting every page in each run."""
     at, row = np.unique(runs["at"], return_inverse=True)
@@ -71,8 +83,8 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
     sentences = []
     if whole > visits:
         sentences.append(
-            f"Of pages that were ranked, {counted(len(at), 'run')} made {counted(visits, 'visit')}: "
-            f"{visits / whole:.0%} of the {whole:,} to all of them in each run."
+            f"{counted(len(at), 'run')} made {counted(visits, 'visit')} to ranked pages. To visit all "
+            f"these pages in every run, {whole:,} visits would have been needed."
         )
     if updates:
         sentences.append(
@@ -93,10 +105,10 @@ def of_delay(outcomes: Outcomes, number: int) -> list[str]:
     # an update is equally likely at any time since the last visit: half of the gap, on average
     late, in_turn = float(updated.mean()) / 2, number * days / len(again) / 2
     sentence = (
-        f"Updates were found {late:.1f} days after they happened, on average; the same visits to all "
-        f"pages in turn would have found them after {in_turn:.1f} days."
+        f"On average, an update was found {late:.1f} days after it happened. With as many visits, but "
+        f"to all pages in turn, it would have been found after {in_turn:.1f} days."
     )
-    return [sentence] if late < in_turn else []
+    return [sentence] if round(late, 1) < round(in_turn, 1) else []
 
 
 def of_pages(view: Overview) -> str:

@@ -72,7 +72,6 @@ if TYPE_CHECKING:
         Prediction as Prediction,
         chance_of_new_links as chance_of_new_links,
         churn_of as churn_of,
-        is_new_to_site as is_new_to_site,
         share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
         visits_of as visits_of,

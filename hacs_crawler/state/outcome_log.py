@@ -119,12 +119,6 @@ def churn_of(outcomes: Outcomes | np.void) -> Floats:
     return (outcomes["flags"] >> _CHURN_SHIFT) / _CHURN_STEPS
 
 
-def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which visits found an update that was new to the site; without known links, all updates."""
-    is_update = (outcomes["flags"] & UPDATED) > 0
-    return np.where(outcomes["new_links"] > 0, outcomes["new_to_site"] > 0, is_update)
-
-
 def chance_of_new_links(p: Floats, churn: Floats) -> Floats:
     """Return 1 - (1 - c)(1 - p), the chance of new links from time or the request; p without churn."""
     return np.where(churn > 0.0, 1.0 - (1.0 - churn) * (1.0 - p), p)

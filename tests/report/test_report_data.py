@@ -110,7 +110,7 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     assert table["visits"] == [4, 1, 1]
     assert table["firsts"] == table["unseen"] == [1, 0, 0]
     assert table["pages"] == [4, 1, 0]
-    assert table["updates"] == table["links"] == table["siteUpdates"] == [1, 0, 1]
+    assert table["updates"] == table["links"] == [1, 0, 1]
     assert table["predicted"] == [0.75, 0.5, 0.5]
     assert table["bytes"] == [400, 100, 100]
 
@@ -202,9 +202,21 @@ def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "pages": [24, 0, 0]}
     runs |= {"updates": [0, 10, 10], "bytes": [9_000, 9_000, 6_000]}
     saved, cost = of_runs(runs)
-    assert saved.startswith("Of pages that were ranked, 3 runs made 60 visits: 83% of the 72 ")
+    assert saved.startswith("3 runs made 60 visits to ranked pages. ")
+    assert saved.endswith("all these pages in every run, 72 visits would have been needed.")
     assert cost == "An update cost 3.0 ranked visits and 1.2 kB, first visits included."
     assert of_runs({name: values[:1] for name, values in runs.items()}) == []
+
+
+def test_a_sentence_replaces_charts_of_runs_if_few_of_the_visited_pages_were_ranked() -> None:
+    few, all_ranked = (data_of(first_run(more), config_of(watch="items")) for more in (30, 0))
+    (sentence,) = few["words"]["runs"]
+    assert sentence.startswith("Of 42 pages visited since the latest run began, only 12 had been ")
+    assert few["words"]["headline"][1:] == [sentence]
+    assert (few["hasRunCharts"], all_ranked["hasRunCharts"]) == (False, True)
+    titles = {one["title"] for one in few["tables"]["runs"]}
+    assert "New items and list entries" in titles
+    assert "New to the site" not in titles
 
 
 def test_how_much_sooner_updates_were_found_than_in_turn_is_said() -> None:
@@ -214,15 +226,13 @@ def test_how_much_sooner_updates_were_found_than_in_turn_is_said() -> None:
     found["days_since_visit"] = [2.0, 9.0] * 4
     found["flags"] = [SEEN | UPDATED, SEEN] * 4
     (sentence,) = of_delay(found, number=10)
-    assert sentence.startswith("Updates were found 1.0 days after they happened")
-    assert sentence.endswith("would have found them after 2.5 days.")
+    assert sentence.startswith("On average, an update was found 1.0 days after it happened. ")
+    assert sentence.endswith("it would have been found after 2.5 days.")
     assert of_delay(found, number=3) == of_delay(found[:2], number=10) == []
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
-def test_what_is_embedded_is_json_without_anything_that_html_takes_for_its_own(
-    value: object,
-) -> None:
+def test_what_is_embedded_is_json_without_anything_that_html_takes(value: object) -> None:
     text = embedded({"value": value})
     assert json.loads(text) == {"value": value}
     assert not set(text) & set("<>&")
@@ -238,16 +248,13 @@ def test_the_page_loads_nothing_and_runs_no_script_but_its_own() -> None:
     assert not re.search(r"\{\{ \w+ \}\}", page)
 
 
-@pytest.mark.parametrize(
-    ("state", "shown"),
-    [
-        ("redis://me:secret@host:6379/0?password=secret", "redis://host:6379/0"),
-        ("rediss://:secret@host/1", "rediss://host/1"),
-        ("sqlite:///.hacs/state.db", "sqlite:///.hacs/state.db"),
-    ],
-)
-def test_the_states_address_is_shown_without_secrets(state: str, shown: str) -> None:
-    assert describe(state) == shown
+def test_the_states_address_is_shown_without_secrets() -> None:
+    shown = {
+        "redis://me:secret@host:6379/0?password=secret": "redis://host:6379/0",
+        "rediss://:secret@host/1": "rediss://host/1",
+        "sqlite:///.hacs/state.db": "sqlite:///.hacs/state.db",
+    }
+    assert {state: describe(state) for state in shown} == shown
 
 
 def test_predictions_worse_than_a_constant_are_named_with_what_helps() -> None:

@@ -210,13 +210,10 @@ def test_the_view_of_a_page_draws_its_visits(opened: Open, tmp_path: Path) -> No
     assert facts[facts.index("Found") + 1] == "2"
 
 
-def test_an_address_of_an_unknown_page_names_the_command_that_tells_of_it(
-    opened: Open, busy: Path
-) -> None:
+def test_an_address_of_an_unknown_page_names_a_command(opened: Open, busy: Path) -> None:
     tab = opened(busy, "#page=12345")
-    assert (
-        tab.evaluate("document.querySelector('#one h1').innerText") == "No such page in this report"
-    )
+    head = tab.evaluate("document.querySelector('#one h1').innerText")
+    assert head == "No such page in this report"
     assert "hacs show URL" in tab.evaluate("document.querySelector('#one').innerText")
 
 
@@ -258,10 +255,8 @@ def test_hostile_urls_are_shown_as_text(opened: Open, tmp_path: Path, width: int
     for days in (9, 5):
         state.record([Visit(url, NOW - days * DAY, marks=frozenset({1, days})) for url in HOSTILE])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()), "", width)
-    shown = {url.replace(" ", "%20") for url in HOSTILE}
-    assert (
-        set(tab.evaluate(f"[...{PAGES}.querySelectorAll('td a')].map(one => one.title)")) == shown
-    )
+    shown = tab.evaluate(f"[...{PAGES}.querySelectorAll('td a')].map(one => one.title)")
+    assert {*shown} == {url.replace(" ", "%20") for url in HOSTILE}
     assert tab.evaluate("document.querySelectorAll('script').length") == 2
     assert tab.evaluate("document.querySelectorAll('img, svg[onload], iframe').length") == 0
     assert tab.evaluate("document.documentElement.scrollWidth") == width
@@ -277,6 +272,7 @@ SEEN = [Visit(BUSY, NOW - days * DAY, marks=frozenset({1})) for days in (9, 4)]
 LITTLE = {
     "one visit": lambda: state_of(SEEN[0]),
     "one run": first_run,
+    "few ranked": lambda: first_run(30),
     "never seen": lambda: state_of(Visit(BUSY, NOW - DAY, News.FAILED)),
     "only gone": lambda: state_of(Visit(BUSY, NOW - DAY, News.GONE)),
     "no update": lambda: state_of(*SEEN, estimator="mle"),
@@ -300,6 +296,8 @@ def test_a_state_with_little_in_it_says_what_has_to_happen_first(
             f"{CHARTS}.map(one => one.querySelectorAll('path, circle, rect').length)"
         )
         assert all(drawn)
+        of_runs = tab.evaluate("document.querySelectorAll('#headline figure, #runs figure').length")
+        assert of_runs == 4 * (state != "few ranked")
 
 
 def test_how_far_signals_are_trusted_is_a_table(opened: Open, tmp_path: Path) -> None:

@@ -30,7 +30,6 @@ from hacs_crawler.state import (
     Visit,
     change_annotations,
     claim_links,
-    is_new_to_site,
 )
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.outcome_jsonl import from_line, to_line
@@ -236,7 +235,7 @@ def test_outcome_records_say_what_was_ranked_for(
     found = state.outcomes()
     assert ((found["flags"] & UPDATED) > 0).tolist() == [*updated, False]
     assert found["new_links"].tolist() == [2, 1, 0]
-    assert is_new_to_site(found).tolist() == [*updated, False]
+    assert (found["new_to_site"] > 0).tolist() == [*updated, False]
 
 
 def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
