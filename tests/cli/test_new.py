@@ -56,9 +56,7 @@ def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> N
     assert bob.split() == f"2024-09-25 00:00 {BOB} A book: price 9.99, was 10.49 {BOB}".split()
 
 
-def test_pages_of_one_title_and_things_without_a_text_are_known_by_their_urls(
-    tmp_path: Path,
-) -> None:
+def test_pages_of_one_title_and_things_without_text_are_known_by_urls(tmp_path: Path) -> None:
     bare = Finding(NOW - DAY, "link", "", f"{BOB}/items?page=7")
     fill(tmp_path, found={ADA: Findings("Home", (LINK,)), BOB: Findings("Home", (bare,))})
     lines = hacs_new(tmp_path).stdout.splitlines()[1:]
@@ -188,9 +186,7 @@ def test_a_table_is_cut_and_says_so(folder: Path, caplog: pytest.LogCaptureFixtu
     assert not caplog.messages
 
 
-def test_what_has_to_happen_first_is_one_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_has_to_happen_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert hacs_new(tmp_path).exit_code == 1
     assert "check HACS_STATE and the folder, which is in no Scrapy project" in caplog.messages[-1]
     with opened(tmp_path) as state:
@@ -224,9 +220,7 @@ def test_an_empty_feed_is_valid(tmp_path: Path) -> None:
     assert (feed.bozo, feed.entries, feed.feed.updated) == (False, [], "2024-10-04T00:00:00Z")
 
 
-def test_shards_are_found_if_there_is_nothing_else(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_shards_alone_are_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for shard in (0, 3):
         namespace = f"hacs.{shard}-4"
         fill(tmp_path, found={ADA if shard else BOB: Findings("", (LINK,))}, namespace=namespace)

@@ -96,9 +96,7 @@ async def test_new_things_are_kept_the_newest_first_as_long_as_there_is_room(
     assert [thing.text for thing in kept.things] == texts
 
 
-async def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
-    tmp_path: Path,
-) -> None:
+async def test_the_only_text_of_a_page_is_kept_with_the_text_it_replaced(tmp_path: Path) -> None:
     prices = ("9.99", "9.99", "8.49", "8.49 7.99", "6.99", "5.99")
     days = ("".join(f"<p>{price}</p>" for price in shown.split()) for shown in prices)
     kept = await kept_after(tmp_path, *days, HACS_WATCH="css:p")
@@ -134,9 +132,7 @@ async def test_what_was_not_the_page_replaced_nothing(
     assert (newest.text, newest.was) == (f"{name}8.49", "9.99")
 
 
-async def test_a_text_that_is_replaced_while_others_are_written_waits_for_its_turn(
-    tmp_path: Path,
-) -> None:
+async def test_a_text_replaced_while_others_are_written_waits_for_its_turn(tmp_path: Path) -> None:
     async with open_crawl(tmp_path, HACS_WATCH="css:p") as crawl:
         part = crawl.parts.of(FindingsWriter)
         part._replaced[1] = 7

@@ -354,9 +354,7 @@ def faults(tab: Page) -> dict[str, list[str]]:
 @pytest.mark.parametrize(
     "fragment", ["", page_fragment(BUSY), "#page=1"], ids=["overview", "page", "unknown"]
 )
-def test_a_page_breaks_no_rule_of_accessibility(
-    opened: Open, busy: Path, fragment: str, look: str
-) -> None:
+def test_accessibility_rules_are_kept(opened: Open, busy: Path, fragment: str, look: str) -> None:
     tab = opened(busy, fragment, WIDTHS[0], look=look)
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})

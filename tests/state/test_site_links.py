@@ -226,9 +226,7 @@ def ranked(url: str, day: int, *links: int) -> Visit:
 
 
 @pytest.mark.parametrize(("updates", "updated"), [("page", [True, True]), ("site", [True, False])])
-def test_outcome_records_say_what_was_ranked_for(
-    store: Store, updates: str, updated: list[bool]
-) -> None:
+def test_outcome_records_say_what_counted(store: Store, updates: str, updated: list[bool]) -> None:
     state = state_of(store, updates)
     state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
     state.record([ranked(HOME, 8, 1, 7, 8), ranked(PAPERS, 9, 1, 7), ranked(PAPERS, 10, 1, 7)])
