@@ -23,7 +23,8 @@ NEGATIVE_SKILL = (
     "prediction. The order of visits may still be good, but do not use `HACS_THRESHOLD`, which relies "
     "on the value of p, until the skill is positive. What helps: more visits; `hacs estimate`, if "
     "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY`, or for items "
-    "`HACS_WATCH_IGNORE`, if something on the pages changes at every request."
+    '`HACS_WATCH_IGNORE`, if something on the pages changes at every request; `HACS_UPDATES = "site"`, '
+    "if new entries of a list move others to its next page."
 )
 
 

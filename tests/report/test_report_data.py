@@ -263,6 +263,7 @@ def test_predictions_worse_than_a_constant_are_named_with_what_helps() -> None:
     (_, advice) = data_of(state, config_of())["words"]["calibration"]
     assert advice.startswith("The skill of hacs is negative: 2.")
     assert "do not use `HACS_THRESHOLD`" in advice
+    assert '; `HACS_UPDATES = "site"`, if new entries of a list move others' in advice
     state = empty_state()
     keep(state, drawn(3_000, lambda p: p))
     assert len(data_of(state, config_of())["words"]["calibration"]) == 1
