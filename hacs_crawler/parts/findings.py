@@ -236,7 +236,9 @@ def _item_finding(texts: Mapping[str, str], changed: _Changed, key: str) -> Find
         was = was.removeprefix(f"{next(iter(changed))} ")
     text = ": ".join(filter(None, (", ".join(names), ", ".join(new))))
     if not changed:
-        text = ", ".join([*names, *map(_named, fields, fields.values())])
+        is_bare = not names and len(fields) == 1
+        others = fields.values() if is_bare else map(_named, fields, fields.values())
+        text = ", ".join([*names, *others])
     return Finding(0, "item", text, _without_secrets("".join(urls[:1])), was)
 
 
