@@ -84,7 +84,7 @@ def test_a_server_that_takes_no_writes_for_a_time_is_waited_for_and_nothing_is_l
 def test_a_server_far_away_is_asked_few_times_when_a_crawl_opens_and_closes(
     site: Site, project: Project, tmp_path: Path
 ) -> None:
-    settings = {**round_trips.SETTINGS, "HACS_BUDGET": PAGES}
+    settings = {**round_trips.SETTINGS, "HACS_BUDGET": PAGES, "LOG_LEVEL": "DEBUG"}
     with RedisProcess(tmp_path) as server:
         project.state = server.url
         logs = []
