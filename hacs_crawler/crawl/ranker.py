@@ -171,11 +171,11 @@ class Ranker:
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
         selection = self.seeds.selection
-        if selection is not None and selection.dropped_better:
+        if selection is not None and (number := selection.dropped_better):
             logger.info(
                 "%s left out that had a better chance of news than others that were requested before: "
                 'HACS_REVISIT = "budget" visits the best known pages first',
-                counted(selection.dropped_better, "page was", "pages were"),
+                counted(number, "page was", "pages were"),
             )
 
     async def rank(self, *, is_last: bool = False) -> None:

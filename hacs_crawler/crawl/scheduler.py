@@ -212,12 +212,14 @@ class HacsScheduler(BaseScheduler):
             if ranker.has_work:
                 ranker.watch.begin_starving()
             return
-        # the pages of all lists compete for the budget, and no page was sent yet
+        # the pages of all lists compete for the budget
         is_reading = (
             self._page_filter.reads_lists
             and self._crawl.config.ranking.budget is not None
-            and bool(self._downloads.active or is_parsing(self._crawler))
-            and not self._crawl.stats.get("ranked")
+            and (
+                any(tag_of(request).page is None for request in self._downloads.active)
+                or is_parsing(self._crawler)
+            )
         )
         if is_reading and ranker.wants_ranking:
             ranker.on_pause(is_last=False)

@@ -82,10 +82,10 @@ class Selection(Generic[T]):
         self.demanded = NOTHING
         # How many overdue pages were chosen so far.
         self.chosen_overdue = 0
-        # How many pages the budget dropped that were never seen, and how many others that had a higher
-        # score than one that was chosen before they were offered.
-        self.dropped_new = self.dropped_better = 0
-        self._least_chosen = np.inf
+        # How many pages that were never seen the budget dropped.
+        self.dropped_new = 0
+        # Of other pages: the scores of the chosen ones, and of those dropped.
+        self._chosen_known, self._dropped_known = np.zeros(0), np.zeros(0)
 
     def offer(
         self,
@@ -128,6 +128,13 @@ class Selection(Generic[T]):
         over_budget = self._drop(is_contender)
         gone, early, low = (_selected(entries, which) for which in (is_gone, is_early, is_low))
         return Dropped(gone, early, low, over_budget)
+
+    @property
+    def dropped_better(self) -> int:
+        """How many known pages that the budget dropped would have been chosen if offered earlier."""
+        most = min(len(self._chosen_known), len(self._dropped_known))
+        chosen = np.sort(self._chosen_known)[:most]
+        return int(np.count_nonzero(self._dropped_known[:most] > chosen))
 
     @property
     def entries(self) -> list[T]:
@@ -185,8 +192,9 @@ class Selection(Generic[T]):
             self._score[places],
             visit_twice,
         )
-        of_known = chosen.score[~chosen.pages.is_unseen]
-        self._least_chosen = min(of_known, default=self._least_chosen)
+        if self._options.budget is not None:
+            of_known = chosen.score[~chosen.pages.is_unseen]
+            self._chosen_known = np.concatenate([self._chosen_known, of_known])
         overdue = int(is_overdue(chosen.score).sum())
         self.demanded = self.demanded.without(overdue)
         self.chosen_overdue += overdue
@@ -199,8 +207,9 @@ class Selection(Generic[T]):
         """Remove and return the other entries, and count them."""
         is_unseen = self._candidates.is_unseen
         self.dropped_new += int(np.count_nonzero(is_unseen & ~is_kept))
-        is_better = ~is_unseen & (self._score > self._least_chosen)
-        self.dropped_better += int(np.count_nonzero(is_better & ~is_kept))
+        dropped = np.concatenate([self._dropped_known, self._score[~is_unseen & ~is_kept]])
+        # no more of them could have come in the place of others
+        self._dropped_known = np.sort(dropped)[::-1][: self._options.budget]
         return self._keep(is_kept)
 
     def _keep(self, is_kept: BoolArray) -> list[T]:

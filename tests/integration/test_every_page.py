@@ -71,7 +71,7 @@ def test_pages_of_all_lists_compete_for_the_budget(any_spider: AnySpider, site: 
             items = (f"/item/{first + one}" for one in range(10))
             site.set(f"/list/{first // 10}", f"/list/{first // 10 + 1}", *items)
         site.visited()
-        crawl = any_spider.run(SHOP, HACS_PAGES="/item/", HACS_BUDGET=budget or "")
+        crawl = any_spider.run(SHOP, HACS_PAGES="/item/,/$", HACS_BUDGET=budget or "")
     assert "/item/57" in site.visited()
     assert "of them for pages never seen (see HACS_DISCOVER)" in crawl.log
 

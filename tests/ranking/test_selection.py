@@ -246,7 +246,7 @@ def test_what_a_budget_drops_is_counted_if_never_seen_or_better_than_what_it_cho
     selection = offered(kinds(5, 3), budget=6, discover=0.5)
     assert len(selection.take()[0].entries) == 6
     selection.offer(range(22), np.arange(22), kinds(20, 2), NOW, Estimation())
-    assert (selection.dropped_new, selection.dropped_better) == (2, 17)
+    assert (selection.dropped_new, selection.dropped_better) == (2, 3)
 
 
 @given(
