@@ -41,7 +41,7 @@ class Refit(CrawlPart):
         """Note the updates of earlier visits that these visits undo (see `state.judging`)."""
         for visited in batch:
             before, after = visited.before, visited.after
-            if after.spells is not before.spells and after.updates == before.updates:
+            if after.spells != before.spells and after.updates == before.updates:
                 kept = {*before.sound.update_times} & {*after.visits}
                 for at in kept - {*after.sound.update_times}:
                     self._undone += ((page_id_of(after.url), at),)
