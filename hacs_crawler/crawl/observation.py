@@ -118,7 +118,7 @@ def observe(
 def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
     """Whether bytes were lost, or HTML ends inside a tag, or inside an element and did not before.
 
-    The latter does not matter for links, but a truncated text would be a new one.
+    How HTML ends does not matter for links, but a truncated text would be a new one.
     """
     if "dataloss" in response.flags:
         return True
@@ -129,12 +129,14 @@ def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
     is_open = start > body.rfind(b">") and (
         body[start + 1 : start + 2].isalpha() or body.endswith((b"<", b"</"))
     )
-    lost_end = page is not None and page.hrefs & _HAD_END and not _ended(response)
+    had_end = page is not None and page.hrefs & _HAD_END and page.latest_rules == rules.fingerprint
+    lost_end = had_end and not _ended(response)
     if not (is_open or lost_end) or not is_html(response) or body.startswith(_GZIP_MAGIC):
         return False
+    if is_open:
+        return True
     tags = Counter(_BLOCKS.findall(body.lower()))
-    has_same_rules = page is not None and page.latest_rules == rules.fingerprint
-    return is_open or (has_same_rules and tags[b""] > tags[b"/"])
+    return tags[b""] > tags[b"/"]
 
 
 def _ended(response: Response) -> int:

@@ -54,7 +54,7 @@ class PageFilter:
         self._reads_feeds = isinstance(spider, XMLFeedSpider | CSVFeedSpider) and not shows_items
         self._spider = spider
         self._may_be_fed = hasattr(spider, "redis_key")
-        # Whether the spider begins with lists of pages.
+        # Whether the spider may begin with lists that lead to pages.
         is_map = isinstance(spider, SitemapSpider)
         self.reads_lists = self._reads_feeds or is_map or bool(self._patterns)
         # Whether requests without a tag may need a mark.

@@ -234,8 +234,9 @@ def _item_finding(texts: Mapping[str, str], changed: _Changed, key: str) -> Find
     was = ", ".join(_named(name, before) for name, (_, before) in changed.items())
     if len(changed) == 1:
         was = was.removeprefix(f"{next(iter(changed))} ")
-    text = ": ".join(filter(None, (", ".join(names), ", ".join(new))))
-    if not changed:
+    if changed:
+        text = ": ".join(filter(None, (", ".join(names), ", ".join(new))))
+    else:
         is_bare = not names and len(fields) == 1
         others = fields.values() if is_bare else map(_named, fields, fields.values())
         text = ", ".join([*names, *others])

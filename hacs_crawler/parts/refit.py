@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.options import RankingOptions
@@ -34,8 +35,10 @@ MANY_PAGES: Final = 10_000
 class Refit(CrawlPart):
     """Refits the prior, re-estimates pages by it, and corrects, trims and checks outcome records."""
 
-    # Earlier visits, as page id and second, whose update was none: their answer was not the page.
-    _undone: tuple[tuple[int, int], ...] = ()
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        # Earlier visits, by page id and second, that did not show their page after all.
+        self._undone: list[tuple[int, int]] = []
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Note the updates of earlier visits that these visits undo (see `state.judging`)."""
@@ -43,14 +46,14 @@ class Refit(CrawlPart):
             before, after = visited.before, visited.after
             if after.spells != before.spells and after.updates == before.updates:
                 kept = {*before.sound.update_times} & {*after.visits}
-                for at in kept - {*after.sound.update_times}:
-                    self._undone += ((page_id_of(after.url), at),)
+                page_id, undone = page_id_of(after.url), kept - {*after.sound.update_times}
+                self._undone += [(page_id, at) for at in undone]
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Refit the prior and signals if anything was recorded, and check the predictions."""
         crawl = self._crawl
-        if undone := self._undone:
-            self._undone = ()
+        undone, self._undone = self._undone, []
+        if undone:
             await crawl.state.once(_withdraw, undone)
         if crawl.stats.recorded:
             visited, shards = crawl.stats.recorded, crawl.quota.shards
