@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from hacs_crawler.exceptions import ConfigError, needing
-from hacs_crawler.state.copying import refuse_unfinished
+from hacs_crawler.exceptions import ConfigError, StateError, needing
+from hacs_crawler.state.copying import COPYING
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.location import describe, sqlite_path, state_url
@@ -93,17 +93,25 @@ def open_state(
 ) -> State:
     """Open the state at `url`, see `open_store`; `close` it when done.
 
-    Raises NoStateError for a missing state that is only read, or not to be created.
+    Raises as `open_store`, StateError for an unfinished copy, and NoStateError for a missing state that
+    is only read, or not to be created.
     """
     if not (reads_only or creates):  # to open a missing state for writing creates it
         open_store(url, namespace, base, reads_only=True).close()
     store = open_store(url, namespace, base, reads_only=reads_only)
     try:
-        refuse_unfinished(store, describe(url))
+        _refuse_unfinished(store, describe(url))
         return State(store, estimation)
     except BaseException:
         store.close()
         raise
+
+
+def _refuse_unfinished(store: Store, target: str) -> None:
+    source = store.read_meta(COPYING)
+    if source is not None:
+        msg = f"{target} is an unfinished copy of {source}: repeat the command that copied it"
+        raise StateError(msg)
 
 
 def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:

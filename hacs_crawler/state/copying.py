@@ -28,14 +28,6 @@ TWINS: Final = "twins"
 _OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
 
 
-def refuse_unfinished(store: Store, target: str) -> None:
-    """Raise StateError if the store is an unfinished copy."""
-    source = store.read_meta(COPYING)
-    if source is not None:
-        msg = f"{target} is an unfinished copy of {source}: repeat the command that copied it"
-        raise StateError(msg)
-
-
 def refuse_filled(stores: Sequence[Store], source: str, target: str) -> None:
     """Raise StateError unless the stores are empty, or an unfinished copy of the same source."""
     for store in stores:
