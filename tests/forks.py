@@ -9,6 +9,7 @@ start itself start a Python instead.
 
 import atexit
 import gc
+import io
 import json
 import os
 import runpy
@@ -221,6 +222,8 @@ def _become(order: Mapping[str, object], streams: Sequence[int]) -> None:
     os.environ.update(order["environment"])
     os.chdir(order["folder"])
     sys.argv[:] = order["arguments"]
+    # a signal during a write to a buffer, as when a test has just read it, could not be logged
+    sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), write_through=True)
     sys.path[0] = order["folder"]
 
 
@@ -259,7 +262,6 @@ def _main() -> None:
     atexit._run_exitfuncs()
     gc.collect()  # what was left open says so
     sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(status)
 
 

@@ -86,7 +86,6 @@ process.start()
 print(json.dumps({name: sorted(names) for name, names in {**entered, "loaded": sys.modules}.items()}))
 '''
 
-
 LARGE = {"scipy.special", "scipy.stats", "scipy.optimize", "rich", "surt"}
 ARCHITECTURE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
