@@ -16,15 +16,12 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import redis
 from redis.crc import key_slot
 
 from forks import HANG_SECONDS, wait_until
-
-_PORT_LOCKS: list[IO[str]] = []
-"""What keeps other processes from using this one's ports."""
 
 
 def redis_binary() -> str:
@@ -47,16 +44,15 @@ def free_port() -> int:
     taken.mkdir(exist_ok=True)
     while True:
         port = random.SystemRandom().randrange(20_000, 22_768)  # a test may have seeded the other
-        lock = (taken / str(port)).open("w")
+        lock = os.open(taken / str(port), os.O_RDWR | os.O_CREAT)  # open as long as this process
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for one in (port, port + 10_000):
                 with socket.socket() as probe:
                     probe.bind(("127.0.0.1", one))
         except OSError:
-            lock.close()
+            os.close(lock)
             continue
-        _PORT_LOCKS.append(lock)
         return port
 
 
