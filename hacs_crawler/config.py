@@ -66,8 +66,9 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.revisits.Revisits": (190, lambda on: on.revisit),
     "hacs_crawler.parts.watchers.Watchers": (195, _always),
     "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda on: on.signals),
-    "hacs_crawler.parts.last_items.LastItems": (215, lambda on: on.takes_items),
-    "hacs_crawler.parts.findings.FindingsWriter": (220, lambda on: on.findings),
+    # it reads the items that LastItems then replaces
+    "hacs_crawler.parts.findings.FindingsWriter": (215, lambda on: on.findings),
+    "hacs_crawler.parts.last_items.LastItems": (220, lambda on: on.takes_items),
 }
 
 

@@ -170,14 +170,14 @@ class Outcome(_Told):
     def before(self, item: Any) -> Mapping[str, Any] | None:
         """Return the fields of an item at the last visit, None if it is new.
 
-        Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut off.
+        Items are matched by HACS_WATCH_KEY; without this field, only the page's only such item is. Long
+        fields are cut off.
         """
-        key = self._key_of(item, 0)
-        return None if key is None else self._items_before.get(key)
+        return self._items_before.get(self._key_of(item) or 0)
 
-    def _key_of(self, item: Any, default: int | None = None) -> int | None:
+    def _key_of(self, item: Any) -> int | None:
         key_of = self._rules.key_of if isinstance(self._rules, MarkRules) else None
-        return default if key_of is None else key_of(item)
+        return None if key_of is None else key_of(item)
 
     @cached_property
     def _shown_before(self) -> frozenset[int]:

@@ -299,7 +299,9 @@ class LinkAdditionsMiddleware:
                 state.read_ahead.drop(url)
         else:
             self._compare(request, visit)
-            items_before = crawl.parts.items_before(url) if awaited.takes_items else None
+            items_before = (
+                crawl.parts.items_before(url, awaited.response) if awaited.takes_items else None
+            )
             recorded = state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:
                 reason = "doubtful"

@@ -134,7 +134,7 @@ class Part:
         """Return the rules for reading a response; `page` is its page's row in the state."""
         return rules
 
-    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+    def items_before(self, page_url: str, response: Response) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
         return {}
 

@@ -97,10 +97,10 @@ class Parts:
             if visits := self._call(part, hook, observed):  # none of most pages
                 yield from self._call(part, _visits, visits) or ()
 
-    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+    def items_before(self, page_url: str, response: Response) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
         for part, hook in self._hooks["items_before"]:
-            if items := self._call(part, lambda of: _checked(of(page_url), dict), hook):
+            if items := self._call(part, lambda of: _checked(of(page_url, response), dict), hook):
                 return items
         return {}
 

@@ -59,11 +59,9 @@ class FindingsWriter(PageWriter[Findings]):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        # Of responses in use: the fields of the page's items at its last visit, its new items as marks,
-        # texts and changed fields, and how many of these are kept.
+        # Of responses in use: the new items as marks, fields and texts, and how many of these are kept.
         self._items: WeakKeyDictionary[
-            Response,
-            tuple[Mapping[int, Any], list[tuple[frozenset[int], dict[str, str], _Changed]], int],
+            Response, tuple[list[tuple[frozenset[int], int, dict[str, Any], dict[str, str]]], int]
         ] = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
@@ -77,23 +75,11 @@ class FindingsWriter(PageWriter[Findings]):
             if response not in self._items:
                 url = None if response.request is None else page_url(response.request)
                 page = None if url is None else self._crawl.state.write_behind.page(url)
-                self._items[response] = {}, [], 0  # a first visit is no update
-                if url is not None and page is not None and page.visits:
-                    before = self._crawl.parts.items_before(url)
-                    self._items[response] = before, [], config.findings
-            before, items, most = self._items[response]
+                is_known = page is not None and page.visits  # a first visit is no update
+                self._items[response] = [], config.findings if is_known else 0
+            items, most = self._items[response]
             if len(items) < most:
-                key = watch.item_key(item, name) if (name := config.watch_key) else 0
-                fields_before = {} if key is None else before.get(key, {})
-                fields = watch.item_fields(item) if fields_before else {}
-                changed = {
-                    name: (now, was)
-                    for name in {**fields, **fields_before}
-                    if (was := fields_before.get(name)) != (now := fields.get(name))
-                    and isinstance(was or now or None, str | int | float)
-                    and config.watches_field(name)
-                    and not is_secret_name(name)
-                }
+                key, fields = watch.item_key(item, config.watch_key) or 0, watch.item_fields(item)
                 texts = {
                     name: text
                     for name, text in watch.item_texts(item).items()
@@ -101,12 +87,24 @@ class FindingsWriter(PageWriter[Findings]):
                     and text
                     and not is_secret_name(name)
                 }
-                items.append((marks, texts, changed))
+                items.append((marks, key, fields, texts))
+
+    def _changed(self, fields: Mapping[str, Any], before: Mapping[str, Any]) -> _Changed:
+        """Return the watched fields of an item that differ from those of the last visit, if any."""
+        return {
+            name: (now, was)
+            for name in {**fields, **before}
+            if before
+            and (was := before.get(name)) != (now := fields.get(name))
+            and isinstance(was or now or None, str | int | float)
+            and self._crawl.config.watches_field(name)
+            and not is_secret_name(name)
+        }
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
         recorded, response = observed.recorded, observed.response
-        shown = self._items.pop(response, ({}, [], 0))[1] if self._items else []
+        shown = self._items.pop(response, ([], 0))[0] if self._items else []
         watched = self._crawl.config.watch
         is_text = watched is not None and not watched.takes_items
         if observed.reason or not recorded.is_known or not (recorded.updated or is_text):
@@ -119,12 +117,11 @@ class FindingsWriter(PageWriter[Findings]):
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
             if recorded.updated and recorded.new_to_site is not None:
                 marks = recorded.new_to_site
-            key = self._crawl.config.watch_key
-            # without a key, an item cannot be matched with its old values
-            is_matched = key or len(observed.visit.marks or ()) < 2
+            before = self._crawl.parts.items_before(observed.visit.url, response) if shown else {}
+            name = self._crawl.config.watch_key
             items = [
-                _item_finding(texts, changed if is_matched else {}, key)
-                for mine, texts, changed in shown
+                _item_finding(texts, self._changed(fields, before.get(key, {})), name)
+                for mine, key, fields, texts in shown
                 if not mine.isdisjoint(marks)
             ]
             if observed.visit.rules == ONLY_REQUESTS.fingerprint:
@@ -140,12 +137,12 @@ class FindingsWriter(PageWriter[Findings]):
                 for finding in islice(new, most)
             )
             if things:
-                before = self.unwritten.get(page_id, Findings())
+                earlier = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")
                 title = "" if element is None else findings_text(" ".join(element.itertext()))
                 if not recorded.updated:
                     things = (things[0]._replace(kind=FIRST),)
-                self.unwritten[page_id] = Findings(title, things).joined(before, most)
+                self.unwritten[page_id] = Findings(title, things).joined(earlier, most)
                 if is_single:
                     spells = recorded.before.sound.spells.each()
                     since = [first for first, last, marks in spells if last == OPEN for _ in marks]

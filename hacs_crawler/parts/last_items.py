@@ -45,14 +45,17 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class LastItems(PageWriter[Kept]):
-    """Keeps the fields of items by the key that HACS_WATCH_KEY names, or of a page's only item."""
+    """Keeps the fields of items by the field HACS_WATCH_KEY, and of a page's only item without it.
+
+    The key of items without such a field is 0.
+    """
 
     content = "the fields of items"
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._before: dict[str, Kept] = {}
-        self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
+        self._shown: WeakKeyDictionary[Response, list[tuple[int, dict[str, Any]]]]
         self._shown = WeakKeyDictionary()
         self._begin()
 
@@ -69,8 +72,14 @@ class LastItems(PageWriter[Kept]):
         self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
         return response
 
-    def items_before(self, page_url: str) -> Items:
+    def items_before(self, page_url: str, response: Response) -> Items:
         """Return the fields of the page's items at its last visit, by their keys."""
+        items = self._items_before(page_url)
+        # several items without a key cannot be matched with a single one
+        is_several = [key for key, _ in self._shown.get(response, ())].count(0) > 1
+        return {key: of for key, of in items.items() if key} if is_several else items
+
+    def _items_before(self, page_url: str) -> Items:
         kept = self._before.get(page_url, _NONE)
         page = self._crawl.state.write_behind.page(page_url)
         if page is not None and kept.at in page.visits and kept.at not in page.sound.shown_at:
@@ -83,26 +92,24 @@ class LastItems(PageWriter[Kept]):
     ) -> None:
         """Keep the fields of an item now: pipelines may change the item before the visit ends."""
         config = self._crawl.config
-        key = item_key(item, config.watch_key) if config.watch_key else 0
+        key = item_key(item, config.watch_key)
         self._items += 1
-        self._named += key is not None
+        self._named += key is not None or not config.watch_key
         shown = self._shown.setdefault(response, [])
         # without a key, only the fields of a page's only item are kept
         if len(shown) < 2 or config.watch_key or config.watch_fields or config.watch_ignore:
             fields = item_fields(item)
             self._fields |= fields.keys()
-            shown.append((key, fields))
+            shown.append((key or 0, fields))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the items of a visit, and compare their fields with the visit before."""
         config, shown = self._crawl.config, self._shown.pop(observed.response, [])
         url, rules_before = observed.visit.url, observed.recorded.before.latest_rules
-        before = self.items_before(url)
+        before = self._items_before(url)
         latest = self._before.pop(url, _NONE)
         keys = Counter(key for key, _ in shown)
-        items = {
-            key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
-        }
+        items = {key: fields for key, fields in shown[:MOST_ITEMS] if keys[key] == 1}
         # a field that always differs makes a visit doubtful
         if observed.reason not in {"", "doubtful"} or not shown:
             return ()

@@ -50,7 +50,7 @@ CALLS: dict[str, Any] = {
     "before_rank": lambda own: own.wait(Part.before_rank, [URL]),
     "start_requests": lambda own: all_of(own.start_requests()),
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
-    "items_before": lambda own: own.items_before("http://a.example/"),
+    "items_before": lambda own: own.items_before(URL, RESPONSE),
     "doubts": lambda own: own.doubts(Page(URL), frozenset({1})),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],

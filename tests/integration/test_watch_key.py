@@ -47,6 +47,9 @@ def test_an_item_is_new_or_the_same_or_has_changed_from_what_it_was(
     assert all(said in again.log for said in ("A is changed", "B is changed"))
     assert "C is new" in back.log
     assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
+    unnamed = {"HACS_WATCH_KEY": "id", "HACS_NAMESPACE": "unnamed"}
+    alone = [crawl(any_spider, site, PLAIN, job, **unnamed) for job in ("B 2", "BB 3")][1]
+    assert "B is new, was {'job': 'B', 'pay': 1, 'views': '2'}" in alone.log
 
 
 def test_in_the_callback_is_told_what_was_known_and_predicted(

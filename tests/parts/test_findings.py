@@ -217,10 +217,12 @@ async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> No
     ]
 
 
-async def test_an_item_that_comes_beside_another_has_not_replaced_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["", "id"])
+async def test_an_item_that_comes_beside_another_has_not_replaced_it(
+    key: str, tmp_path: Path
+) -> None:
     one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
-    kept = await kept_after(tmp_path, one, one + two, items=named(), HACS_WATCH="items")
-    assert changes(kept) == [("two, price 9.5", "")]
-    renamed = one.replace(">one<", ">two<")
-    kept = await kept_after(tmp_path / "b", one, renamed, items=named(), HACS_WATCH="items")
-    assert changes(kept) == [("title two", "one")]
+    days = {"a": (one, one + two), "b": (one, one.replace(">one<", ">two<"))}
+    watched: Any = {"items": named(), "HACS_WATCH": "items", "HACS_WATCH_KEY": key}
+    kept = [await kept_after(tmp_path / name, *rows, **watched) for name, rows in days.items()]
+    assert [*map(changes, kept)] == [[("two, price 9.5", "")], [("title two", "one")]]
