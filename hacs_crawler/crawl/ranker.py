@@ -171,7 +171,9 @@ class Ranker:
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
         selection = self.seeds.selection
-        if selection is not None and (number := selection.dropped_better):
+        if self._crawl.config.revisit == "budget" or selection is None:
+            return  # the log would advise what is set
+        if number := selection.dropped_better:
             logger.info(
                 "%s left out that had a better chance of news than others that were requested before: "
                 'HACS_REVISIT = "budget" visits the best known pages first',

@@ -22,6 +22,15 @@ def stats(caplog):
     return CrawlStats(MemoryStatsCollector(get_crawler()))
 
 
+def summary(stats, caplog, counts=()):
+    """The lines at the end of a run in which that was counted, too."""
+    for name, number in dict(counts).items():
+        stats.count(name, number)
+    caplog.clear()
+    stats.log_summary()
+    return caplog.messages
+
+
 def recorded(p: float, is_update: bool, *, days: float = 1.0, seconds: int = 31) -> Recorded:
     """A second visit of a page, with what was predicted of it."""
     url = "http://a.example/"
@@ -42,15 +51,14 @@ def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, 
     assert stats.predicted == 4
     assert stats.collector.get_value("hacs/expected_updates") == sum(p)
     assert stats.collector.get_value("hacs/found_updates") == 2
-    stats.log_summary()
-    assert caplog.messages == ["HACS visited 4 pages: 2 new links on 2 pages (1.9 expected)."]
+    said = "HACS visited 4 pages: 2 new links on 2 pages (1.9 expected)."
+    assert summary(stats, caplog) == [said]
 
 
 def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_expected(stats, caplog):
     stats.count_recorded([recorded(0.5, True), recorded(0.5, True, days=math.inf)], "page")
     assert (stats.predicted, stats.found_updates) == (1, 1)
-    stats.log_summary()
-    assert caplog.messages == ["HACS visited 2 pages: 2 new links on 2 pages."]
+    assert summary(stats, caplog) == ["HACS visited 2 pages: 2 new links on 2 pages."]
 
 
 @pytest.mark.parametrize(
@@ -61,11 +69,9 @@ def test_visits_soon_after_others_are_said_unless_hacs_made_them(stats, caplog, 
     visits = [recorded(0.5, False, seconds=seconds) for seconds in (1, 30, 31)]
     for some in visits:
         some.after.rule_changes = {1: rules}
-    stats.count("controls", own)
     stats.count_recorded(visits, "page")
-    stats.log_summary()
-    again = " visited again within 30 s: "
-    assert [line.split(again)[0] for line in caplog.messages if again in line] == said
+    again, lines = " visited again within 30 s: ", summary(stats, caplog, {"controls": own})
+    assert [line.split(again)[0] for line in lines if again in line] == said
 
 
 @pytest.mark.parametrize(
@@ -114,13 +120,10 @@ def test_visits_soon_after_others_are_said_unless_hacs_made_them(stats, caplog, 
     ],
 )
 def test_the_sentence_leaves_zeros_out_and_unseen_pages_get_a_line(stats, caplog, counts, sentence):
-    for name, number in counts.items():
-        stats.count(name, number)
     for number in range(counts.get("doubtful", 0)):
         stats.count_not_observed("doubtful", f"http://a.example/{number}")
     stats.doubtful.pop("http://a.example/0", None)
-    stats.log_summary()
-    assert "\n".join(caplog.messages).startswith(f"HACS visited {sentence}")
+    assert "\n".join(summary(stats, caplog, counts)).startswith(f"HACS visited {sentence}")
     assert len(re.findall(r"\d+", caplog.messages[0].replace("404 or 410", ""))) <= 7
 
 
@@ -128,32 +131,25 @@ def test_a_page_that_only_lost_links_has_no_new_ones(stats, caplog):
     before = merged(Page("a"), Visit("a", 1, marks=frozenset(range(10)))).after
     lost = merged(before, Visit("a", 99, marks=frozenset(range(9))), "any-change")
     stats.count_recorded([lost], "any-change")
-    stats.log_summary()
-    assert caplog.messages == ["HACS visited 1 page: links gone from 1 page."]
+    assert summary(stats, caplog) == ["HACS visited 1 page: links gone from 1 page."]
 
 
 @pytest.mark.parametrize(("baselines", "level"), [(2, logging.INFO), (3, logging.WARNING)])
 def test_it_is_a_warning_that_most_visits_are_baselines(stats, caplog, baselines, level):
-    stats.count("visits", 4)
-    stats.count("baselines", baselines)
-    stats.log_summary()
+    summary(stats, caplog, {"visits": 4, "baselines": baselines})
     said = f"{baselines} visits served as a baseline: what is watched has changed since the visit before"
     assert caplog.record_tuples[-1][1:] == (level, f"{said} (HACS_WATCH)")
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
     stats.watched = "item"
-    for name, number in {"visits": 9, "updates": 2, "new_links": 3}.items():
-        stats.count(name, number)
-    stats.log_summary()
-    assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
-    stats.count("list_updates")
+    found = summary(stats, caplog, {"visits": 9, "updates": 2, "new_links": 3})
+    assert found == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
     stats.count_churning("http://a.example/", is_update=True)
-    stats.log_summary()
-    found = "3 new or changed items on 1 page, and 1 changed list"
-    assert caplog.messages[-2] == f"HACS visited 9 pages: {found}."
-    assert caplog.messages[-1].startswith("1 page seems to show something else at every request")
-    assert caplog.messages[-1].endswith("HACS_WATCH_IGNORE leaves such things out")
+    found, churning = summary(stats, caplog, {"list_updates": 1})
+    assert found == "HACS visited 9 pages: 3 new or changed items on 1 page, and 1 changed list."
+    assert churning.startswith("1 page seems to show something else at every request")
+    assert churning.endswith("HACS_WATCH_IGNORE leaves such things out")
 
 
 def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(stats, caplog):
@@ -162,29 +158,26 @@ def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(sta
         visit = structs.replace(seen.visit, rules=rules)
         some = structs.replace(seen, visit=visit, new_to_site=frozenset(new_to_site))
         stats.count_recorded([some], "site")
-    stats.log_summary()
-    assert caplog.messages[0] == "HACS visited 3 pages: 1 new link on 1 page (1.5 expected)."
+    said = "HACS visited 3 pages: 1 new link on 1 page (1.5 expected)."
+    assert summary(stats, caplog)[0] == said
 
 
 def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
-    stats.count("visits", 5)
     for _ in range(3):
         stats.count_extra("controls", "control visit")
     stats.count_extra("render/pages", "rendered page")
     stats.count_not_observed("nothing_shown", "http://a.example/")
-    stats.log_summary()
-    assert "nothing new. 1 page showed no links, such as http://a.example/." in caplog.text
+    (first, *_) = summary(stats, caplog, {"visits": 5})
+    assert "nothing new. 1 page showed no links, such as http://a.example/." in first
     for reason, cause in (("empty", ""), ("status", "status 403"), ("status", "status 403")):
         stats.count_not_observed(reason, "", cause=cause)
-    stats.log_summary()
+    lines = summary(stats, caplog)
     failed = "3 requests failed (2 x status 403, 1 x empty)"
     shown = "1 page showed no links, such as http://a.example/"
-    assert caplog.messages[-2] == f"Not seen: {shown}, {failed}"
-    assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages
-    caplog.clear()
+    assert lines[-2] == f"Not seen: {shown}, {failed}"
+    assert "Not counted as visits: 3 control visits, 1 rendered page" in lines
     stats.begin_round()
-    stats.log_summary()
-    assert len(caplog.messages) == 1
+    assert len(summary(stats, caplog)) == 1
 
 
 def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):

@@ -61,6 +61,11 @@ def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: 
     ]
     assert all(len(item["links"]) == 6 for item in crawl.items)
     assert crawl.stat("hacs/updates") == 2
+    renamed = SHOP.replace("rules", "name = 'renamed'; rules", 1)
+    log = any_spider.run(renamed, HACS_PAGES="all", HACS_BUDGET=5, HACS_REVISIT="budget").log
+    assert "keeps no request of the spider renamed, only of " in log
+    assert "hacs/revisits" not in log
+    assert "HACS_REVISIT = " not in log
 
 
 def test_pages_of_all_lists_compete_for_the_budget(any_spider: AnySpider, site: Site) -> None:
