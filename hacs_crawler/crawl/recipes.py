@@ -242,6 +242,12 @@ def pages_handed_over(state: State, spider_name: str) -> Ids:
     return state.store.annotated(handed_over_kind(spider_name))
 
 
+def spiders_with_recipes(state: State) -> list[str]:
+    """Return the names of the spiders that have had recipes."""
+    prefix = _callbacks_note("")
+    return sorted(key.removeprefix(prefix) for key in state.store.notes() if key.startswith(prefix))
+
+
 def used_callbacks(state: State, spider_name: str) -> frozenset[str]:
     """Return the names of the methods that a spider has used for pages."""
     names = read_note(state.store, _callbacks_note(spider_name), list[Any])

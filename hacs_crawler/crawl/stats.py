@@ -81,8 +81,9 @@ class CrawlStats:
     _extras: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, number: float = 1) -> None:
-        """Add to the stat `hacs/<name>`."""
-        self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
+        """Add to the stat `hacs/<name>`; without an event it stays absent."""
+        if number:
+            self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
     def count_extra(self, name: str, noun: str) -> None:
         """Count an event other than the spider's visits; the summary uses the noun."""
@@ -153,8 +154,7 @@ class CrawlStats:
             ("dropped/threshold", plan.below_threshold),
             ("dropped/budget", plan.left_out),
         ):
-            if number:
-                self.count(name, number)
+            self.count(name, number)
         self.matched |= plan.demanded.matched
         self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
 
@@ -206,8 +206,7 @@ class CrawlStats:
             ("soon_again", sum(visited.came_soon for visited in seen)),
             ("baselines", sum(visited.has_other_rules for visited in seen)),
         ):
-            if number:
-                self.count(name, number)
+            self.count(name, number)
 
     def _count_predictions(self, seen: Sequence[Recorded], updates: Counted) -> None:
         """Compare p and churn of ranked visits with their outcomes."""

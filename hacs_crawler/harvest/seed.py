@@ -147,8 +147,7 @@ class Harvester:
                 self._unanswered, self._has_answered = 0, True
                 captures = sum(len(of_page) for _, of_page in answer.pages)
                 seed.counts["captures"] += captures
-                if captures:
-                    self._crawl.stats.count("archive/captures", captures)
+                self._crawl.stats.count("archive/captures", captures)
                 for kind, number in answer.dropped.items():
                     self._crawl.stats.count(f"archive/dropped/{kind}", number)
                 await self._take(seed, answer, todo, left)

@@ -18,6 +18,7 @@ from hacs_crawler.crawl.recipes import (
     pages_with_recipe,
     recipe_of,
     requests_again,
+    spiders_with_recipes,
     write_recipes,
 )
 from hacs_crawler.links import page_id_of
@@ -131,6 +132,15 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> tuple[R
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
     page_ids = pages_with_recipe(state, spider.name)
+    if not len(page_ids) and (pages := state.store.count()):
+        others = ", ".join(spiders_with_recipes(state))
+        logger.info(
+            "No page is revisited: the state knows %s, but keeps no request of the spider %s%s. This is "
+            "its first run with HACS_REVISIT or HACS_PAGES, or it was renamed",
+            counted(pages, "page"),
+            spider.name,
+            f", only of {others}" * bool(others),
+        )
     rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
     is_known = rows["visits"] > 0
     page_ids, rows = page_ids[is_known], rows[is_known]
