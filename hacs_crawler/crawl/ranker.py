@@ -170,10 +170,10 @@ class Ranker:
         self._is_over = True
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
-        selection = self.seeds.selection
-        if self._crawl.config.revisit == "budget" or selection is None:
-            return  # the log would advise what is set
-        if number := selection.dropped_better:
+        # a crawl that begins with known pages needs no such advice
+        begins_with_known = self._crawl.parts.override("start_requests")
+        selection = None if begins_with_known else self.seeds.selection
+        if selection is not None and (number := selection.dropped_better):
             logger.info(
                 "%s left out that had a better chance of news than others that were requested before: "
                 'HACS_REVISIT = "budget" visits the best known pages first',
