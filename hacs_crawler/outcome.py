@@ -80,12 +80,12 @@ class Outcome(_Told):
     """A visit's outcome. Rates are per day, times in UTC.
 
     `new_marks` are the marks that are new by HACS_UPDATES; `is_update` says whether there was an
-    update. Nothing is new on a first visit, which is the baseline. If HACS_UPDATES is "site",
-    `new_to_site` are the new marks that no other page of the site had shown when the page was read,
-    else None. `p` is the probability of an update when the request was ranked (else when the
-    response came), `churn` the chance that a request shows new links by itself, so new links were
-    expected with probability 1 - (1 - churn)(1 - p). `is_known` is False if the state could not be
-    reached: then the outcome considers only this visit.
+    update by HACS_UPDATES. Nothing is new on a first visit, which is the baseline. If HACS_UPDATES is
+    "site", `new_to_site` are the new marks that no other page of the site had shown when the page was
+    read, and without any there was no update; else it is None. `p` is the probability of an update
+    when the request was ranked (else when the response came), `churn` the chance that a request shows
+    new links by itself, so new links were expected with probability 1 - (1 - churn)(1 - p).
+    `is_known` is False if the state could not be reached: then the outcome considers only this visit.
 
     It is a dataclass item with fields that Scrapy's JSON encoder supports, so that feeds of
     `response.meta` work; `after` is not a field.

@@ -341,7 +341,7 @@ class LinkAdditionsMiddleware:
             visited_at=datetime.fromtimestamp(visit.at, UTC),
             is_known=recorded.is_known,
             is_first=not page.visits,
-            is_update=recorded.updated and recorded.is_known,
+            is_update=recorded.is_update(estimation.updates) and recorded.is_known,
             new_marks=set(recorded.new_marks) if recorded.is_known else set(),
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
             p=visit.prediction.p if visit.prediction else _p(page, visit.at),
@@ -359,7 +359,8 @@ class LinkAdditionsMiddleware:
         if isinstance(outcome, Outcome):
             outcome.is_recorded = True
         if recorded.before.churn >= CHURNING and not recorded.has_other_rules:
-            self._crawl.stats.count_churning(visit.url, is_update=recorded.updated)
+            is_update = recorded.is_update(self._crawl.config.estimation.updates)
+            self._crawl.stats.count_churning(visit.url, is_update=is_update)
         # to send it to nobody takes 20 times as long
         if getReceivers(self._crawler, page_visited):
             signals = self._crawler.signals

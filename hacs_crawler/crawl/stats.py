@@ -184,7 +184,6 @@ class CrawlStats:
         self._counts_by_site = updates == "site"
         self._count_predictions(seen, updates)
         updated = [visited for visited in seen if visited.updated]
-        of_sites = [visited for visited in updated if visited.new_to_site is not None]
         lists = [visited for visited in updated if visited.visit.rules == ONLY_REQUESTS.fingerprint]
         own = [visited for visited in updated if visited.visit.rules != ONLY_REQUESTS.fingerprint]
         self.recorded += len(seen)
@@ -195,8 +194,7 @@ class CrawlStats:
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
-            ("updates", len(updated)),
-            ("site_updates", sum(visited.updated_site for visited in of_sites)),
+            ("updates", sum(visited.is_update(updates) for visited in updated)),
             ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
             ("new_links", sum(len(visited.new_marks) for visited in own)),
             ("list_updates", sum(visited.updated_site for visited in lists)),
@@ -264,7 +262,7 @@ class CrawlStats:
         )
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
-        updates = stat("site_updates" if self._counts_by_site else "updates")
+        updates = stat("updates")
         new = stat("links_new_to_site" if self._counts_by_site else "new_links")
         lists = min(stat("list_updates"), updates)
         lost = min(stat("losses"), updates - lists)

@@ -51,10 +51,7 @@ OWN_SHARE: Final = 0.9
 # How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
 # The stats of an update that is taken back; the last counts ranked pages.
-TAKEN_BACK: Final = (
-    *("updates", "losses", "new_links"),
-    *("site_updates", "links_new_to_site", "found_updates"),
-)
+TAKEN_BACK: Final = "updates", "losses", "new_links", "links_new_to_site", "found_updates"
 # The memory for a visit that is kept for comparison, in marks.
 _MARKS_OF_VISIT: Final = 5
 
@@ -75,14 +72,13 @@ class _Changed(NamedTuple):
     def of(cls, visited: Recorded, updates: Counted) -> Self:
         visit, prediction = visited.visit, visited.visit.prediction
         is_ranked = prediction is not None and math.isfinite(prediction.days_since_visit)
-        to_site = visited.new_to_site
+        is_update = visited.is_update(updates)
         numbers = (
-            visited.updated,
+            is_update,
             visited.is_loss,
             len(visited.new_marks),
-            to_site is not None and visited.updated_site,
-            len(to_site or ()),
-            is_ranked and visited.is_update(updates),
+            len(visited.new_to_site or ()),
+            is_ranked and is_update,
         )
         is_first = not visited.before.visits
         return cls(visit.url, visit.at, is_first, numbers, outcome_record(visited, updates))
