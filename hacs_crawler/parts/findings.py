@@ -50,6 +50,8 @@ _NAMES: Final = watch.TITLES.union(_URL_FIELDS)
 _Changed = Mapping[str, tuple[Any, Any]]
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
+# How much of a text in bytes is decoded: more than is kept.
+_MOST_BYTES: Final = 4096
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -177,7 +179,7 @@ def _new_things(
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
             if not rules.marks_of(thing).isdisjoint(marks):
-                yield Finding(0, "text", thing if isinstance(thing, str) else _json_text(thing))
+                yield Finding(0, "text", thing if isinstance(thing, str) else _text_of(thing))
         return
     entries = cache(lambda: list(publications(tree, response.url)))
     titles = cache(lambda: {link: entry.title for entry in entries() for link in entry.links})
@@ -192,9 +194,15 @@ def _new_things(
             yield Finding(0, "text", entry.title)
 
 
-def _json_text(canonical: bytes) -> str:
-    """Return canonical JSON as text: the values of a list, or an object's fields with their names."""
-    value = json.loads(canonical)
+def _text_of(canonical: bytes) -> str:
+    """Return JSON as text: the values of a list, or an object's fields with their names.
+
+    Other bytes, as a user's function may return, are text by themselves.
+    """
+    try:
+        value = json.loads(canonical)
+    except (ValueError, RecursionError):
+        return canonical[:_MOST_BYTES].decode("utf-8", "replace")
     fields = value if isinstance(value, dict) else {}
     parts = value if isinstance(value, list) else fields.values() if fields else [value]
     # canonical JSON has numbers other than integers as texts

@@ -104,15 +104,16 @@ async def test_the_only_text_of_a_page_is_kept_with_the_text_it_replaced(tmp_pat
 
 
 def offers(response: HtmlResponse) -> Iterator[str | bytes]:
-    """The prices of a page, the first within its offer, as a JMESPath expression selects them."""
+    """The first bytes of a page, and its prices, the first within its offer, as from JMESPath."""
+    yield response.body[6:16]
     for number, price in enumerate(map(float, response.css("p::text").getall())):
         yield canonical_json(price if number else {"price": price, "1.5": "a"})
 
 
-async def test_numbers_are_kept_as_they_are_in_json(tmp_path: Path) -> None:
+async def test_numbers_are_kept_as_they_are_in_json_and_other_bytes_as_text(tmp_path: Path) -> None:
     days = ("<p>1</p>", "<p>2.5</p><p>3</p><p>-4.25</p><p>1e-9</p>")
     kept = await kept_after(tmp_path, *days, HACS_WATCH=f"{__name__}.offers")
-    texts = {"1.5 a, price 2.5", "3", "-4.25", "1e-09"}
+    texts = {"1.5 a, price 2.5", "3", "-4.25", "1e-09", "<p>2.5</p>"}
     assert {thing.text for thing in kept.things} == texts
 
 
@@ -150,9 +151,7 @@ async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: P
 
 async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(tmp_path: Path) -> None:
     citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
-    links = (
-        "<a href=/1.pdf>full pdf</a> <a href=/slides/>slides</a> <a href=/2.pdf>more in detail</a>"
-    )
+    links = "<a href=/1.pdf>full pdf</a> <a href=/s/>slides</a> <a href=/2.pdf>more in detail</a>"
     row = f"<li>{citation} {links}</li>"
     pdf, *others = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things
     title = f"{citation} full pdf slides more in detail"
