@@ -74,14 +74,9 @@ def first_column(page: str, heading: str) -> list[str]:
 def stats_in_code() -> set[str]:
     counted = in_code(r'(?:stats|self)\.(?:count|count_extra|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
-    of_archives = {
-        "dropped/{kind}",
-        "mementos_failed/{memento.problem}",
-        "seeds/{status}",
-        "{name}",
-    }
+    archived = {"dropped/{kind}", "mementos_failed/{memento.problem}", "seeds/{status}", "{name}"}
     others = {"dropped/{reason}", "not_observed/{reason}", "parts/failed/{name}"}
-    assert families == {*map("archive/".__add__, of_archives), *others}
+    assert families == {*map("archive/".__add__, archived), *others}
     dropped = {field.name for field in fields(Dropped)} | in_code(r'\bdrop\([^)]*, "(\w+)"\)')
     unseen = (
         *(r'count_not_observed\("(\w+)",', r'\(None, "(\w+)"\)', r'ShownMarks\(None, "(\w+)"\)'),

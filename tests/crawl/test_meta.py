@@ -2,6 +2,7 @@
 
 import json
 import marshal
+import math
 import pickle
 import re
 from datetime import UTC, datetime
@@ -393,22 +394,14 @@ def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
     assert tag_of(requests[0]) is tag_of(requests[1])
 
 
-@pytest.mark.parametrize(
-    "dump",
-    [
-        lambda meta: pickle.loads(pickle.dumps(meta)),
-        lambda meta: marshal.loads(marshal.dumps(meta)),
-        lambda meta: json.loads(json.dumps(meta)),
-    ],
-    ids=["pickle", "marshal", "json"],
-)
-def test_queues_of_any_kind_keep_a_tag(dump: Any) -> None:
+@pytest.mark.parametrize("kind", [pickle, marshal, json])
+def test_queues_of_any_kind_keep_a_tag(kind: Any) -> None:
     seed = sent(mark_ranked(start(), PREDICTION, visit_twice=True))
     tag = tag_of(seed)
     pack(seed)
     pack(seed)
     assert tag_of(seed.copy()) == tag
-    kept = request_from_dict({**seed.to_dict(), "meta": dump(seed.meta)})
+    kept = request_from_dict({**seed.to_dict(), "meta": kind.loads(kind.dumps(seed.meta))})
     assert tag_of(kept) == tag
     tell(kept, OUTCOME)
     assert kept.meta["hacs"] is OUTCOME
@@ -423,14 +416,7 @@ def test_anything_else_under_its_key_is_no_tag(rubbish: object) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"p": 1.5},
-        {"p": float("nan")},
-        {"churn": 2.0},
-        {"label": -1},
-        {"run": 2**32},
-        {"label": "?"},
-    ],
+    [{"p": 1.5}, {"p": math.nan}, {"churn": 2.0}, {"label": -1}, {"run": 2**32}, {"label": "?"}],
     ids=str,
 )
 def test_a_prediction_that_could_not_be_recorded_is_none(wrong: dict[str, Any]) -> None:

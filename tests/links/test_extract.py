@@ -138,16 +138,7 @@ def test_short_cut_gives_what_the_long_way_gives(base: str, href: str) -> None:
     assert canonical_link(base, href) == slow_link(base, href)
 
 
-ODD_HREFS = [
-    "/a\n/b",
-    "/\n",
-    "/" + "a" * LONGEST_URL,
-    "",
-    "x//y:z",
-    "a:b:c",
-    "\ud800",
-    "http://.a/b",
-]
+ODD = ["/a\n/b", "/\n", "/" + "a" * LONGEST_URL, "", "x//y:z", "a:b:c", "\ud800", "http://.a/b"]
 
 
 PATHS = st.text("aB9~_,+.-/(!*'@$)", max_size=12)
@@ -156,7 +147,7 @@ PATHS_AND_ORIGINS = st.builds(
 )
 
 
-@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS | st.sampled_from(ODD_HREFS), max_size=30))
+@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS | st.sampled_from(ODD), max_size=30))
 @example(
     BASE, {"", "/", ".", "..", "/.", "/..", "//", "//a", "/a//", "/a/./b", ".a", "a/.", "a./b/"}
 )

@@ -35,16 +35,11 @@ NEWER_PYTEST = (
 """Scrapy's tests make errors of warnings, and a pytest that came after them warns of them."""
 CI = (
     *("test_addons.py", "test_closespider.py", "test_core_scraper.py", "test_crawl.py"),
-    *(
-        "test_downloaderslotssettings.py",
-        "test_dupefilters.py",
-        "test_engine*.py",
-        "test_pqueues.py",
-    ),
+    *("test_downloaderslotssettings.py", "test_dupefilters.py", "test_engine*.py"),
     *("test_request_attribute_binding.py", "test_request_cb_kwargs.py", "test_request_dict.py"),
     *("test_request_left.py", "test_scheduler*.py", "test_signals.py", "test_spider_start.py"),
     *("test_spidermiddleware_process_start.py", "test_spidermiddleware_start.py"),
-    *("test_spiderstate.py", "test_squeues*.py"),
+    *("test_pqueues.py", "test_spiderstate.py", "test_squeues*.py"),
 )
 """The scheduler, engine, crawls, starts, their end, slots, and what is written to disk."""
 
