@@ -73,14 +73,14 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
 
 
 # With this similarity to a valid name, an unknown name counts as a misspelling.
-_MISSPELLED: Final = 0.8
+MISSPELLED: Final = 0.8
 
 
 def _pages(given: Any) -> Pages:
     words = ("start", "all")
     if given in words:
         return given  # type: ignore[no-any-return]
-    if isinstance(given, str) and get_close_matches(given.lower(), words, 1, _MISSPELLED):
+    if isinstance(given, str) and get_close_matches(given.lower(), words, 1, MISSPELLED):
         raise NotAllowedError("start or all, or regular expressions for URLs")
     pages = patterns(given)
     if not pages:
@@ -368,7 +368,7 @@ def warn_of_unknown(settings: BaseSettings) -> None:
 def is_misspelled(name: str, similar: str) -> bool:
     """Whether an unknown setting is almost the name of a known one."""
     short = name.removeprefix("HACS_")
-    return short != name and bool(get_close_matches(short, [similar[5:]], 1, _MISSPELLED))
+    return short != name and bool(get_close_matches(short, [similar[5:]], 1, MISSPELLED))
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:

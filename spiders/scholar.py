@@ -13,6 +13,7 @@ from scrapy.settings import BaseSettings
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.idle_settings import unknown_argument
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.seeds import Rounds, planned_seeds, seeds_of
@@ -70,7 +71,7 @@ class ScholarSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._unknown = sorted(kwargs)
+        self._unknown = unknown_argument(self, ScholarSpider, kwargs)
         self.seeds, self.level, self.depth = seeds, level, depth
         self.forever, self.pages = forever, pages
         self.play: Play | None = None
@@ -99,11 +100,7 @@ class ScholarSpider(Spider):
         """Yield a request for each seed."""
         crawl = Crawl.of(self.crawler)
         crawl.expect_answers()
-        if self._unknown:
-            names = ", ".join(self._unknown)
-            self.logger.warning("scholar has no argument %s; it is not used", printable(names))
-        problem = self.problem or self._problem()
-        if problem:
+        if problem := self._unknown or self.problem or self._problem():
             crawl.fail(problem)
         await crawl.open()
         if crawl.is_open:  # else the reason is logged

@@ -14,6 +14,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from hacs_crawler.archive import ArchiveAddress, parse_timestamp
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.idle_settings import unknown_argument
 from hacs_crawler.crawl.seeds import seeds_of
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.archive_pause import ArchivePauseMiddleware
@@ -70,7 +71,7 @@ class WaybackSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._unknown = sorted(kwargs)
+        self._unknown = unknown_argument(self, WaybackSpider, kwargs)
         self.seeds, self.level, self.mode = seeds, level, mode
         self.since, self.until, self.max_captures = since, until, max_captures
         self._progress = Progress("wayback")
@@ -150,7 +151,7 @@ class WaybackSpider(Spider):
     def _options(self, now: int, config: Config) -> HarvestOptions:
         """Return the options from the arguments; raises HacsError that names an invalid argument."""
         if self._unknown:
-            logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
+            raise HacsError(self._unknown)
         if config.takes_items and self.mode == "links":
             raise HacsError(NOT_ARCHIVED)
         for name, given, allowed in (("level", self.level, LEVELS), ("mode", self.mode, MODES)):

@@ -1,13 +1,16 @@
-"""Warns of settings that have no effect: beside other settings, or on the pages of a crawl."""
+"""Finds settings without effect, beside others or on the pages of a crawl, and unknown arguments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from difflib import get_close_matches
+from inspect import Parameter, signature
 from itertools import islice
 from typing import Final
 
+from scrapy import Spider
 from scrapy.settings import BaseSettings
 
-from hacs_crawler.config import SETTINGS, Config
+from hacs_crawler.config import MISSPELLED, SETTINGS, Config
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import StateError
@@ -48,6 +51,23 @@ def warn_of_idle(settings: BaseSettings, config: Config) -> None:
                 idle.setdefault(name, []).append(why)
     for name, reasons in idle.items():
         logger.warning("%s = %r has no effect %s", name, settings[name], " and ".join(reasons))
+
+
+def unknown_argument(spider: Spider, ours: type[Spider], given: Iterable[str]) -> str:
+    """Return the fault in arguments that `ours`, the spider's class or a base of it, has no name for.
+
+    A subclass may have arguments of its own, unless it has no such attribute and they resemble ours.
+    """
+    named = signature(ours).parameters.values()
+    known = [one.name for one in named if one.kind is Parameter.KEYWORD_ONLY]
+    for name in given:
+        similar = get_close_matches(name, known, 1, 0.6 if type(spider) is ours else MISSPELLED)
+        # Scrapyd adds _job
+        is_allowed = name.startswith("_") or hasattr(type(spider), name)
+        if not is_allowed and (similar or type(spider) is ours):
+            hint = f"; did you mean {similar[0]}?" if similar else f": it has {', '.join(known)}"
+            return f"{spider.name} has no argument {name}{hint}"
+    return ""
 
 
 async def log_unmatched(config: Config, stats: CrawlStats, state: OpenState) -> None:

@@ -22,6 +22,8 @@ from hacs_crawler.middlewares.scholar import (
     SlowEncodingMiddleware,
     UnknownHosts,
 )
+from hacs_crawler.spiders.scholar import ScholarSpider
+from hacs_crawler.spiders.wayback import WaybackSpider
 
 
 @pytest.fixture
@@ -119,6 +121,29 @@ def test_one_is_nearer_the_network_than_retries_the_other_stands_before_what_dec
     assert orders[UnknownHosts] > orders[RetryMiddleware]
     order = orders[SlowEncodingMiddleware]
     assert orders[MetaRefreshMiddleware] < order < orders[HttpCompressionMiddleware]
+
+
+class Own(ScholarSpider):
+    levels = ""
+
+
+@pytest.mark.parametrize(
+    ("spider", "given", "fault"),
+    [
+        (ScholarSpider, "levl", "scholar has no argument levl; did you mean level?"),
+        (
+            ScholarSpider,
+            "x",
+            "scholar has no argument x: it has seeds, level, depth, forever, pages",
+        ),
+        (ScholarSpider, "_job", ""),
+        (Own, "seed", "scholar has no argument seed; did you mean seeds?"),
+        *((Own, name, "") for name in ("levels", "of_its_own", "start_urls", "name")),
+        (WaybackSpider, "untill", "wayback has no argument untill; did you mean until?"),
+    ],
+)
+def test_a_mistyped_argument_is_a_fault_but_subclasses_have_their_own(spider, given, fault) -> None:
+    assert spider(**{given: "a"})._unknown == fault
 
 
 # Pages that say they are in punycode, whose decoder takes a minute for a megabyte
