@@ -57,6 +57,7 @@ class CrawlStats:
     # Pages whose visits of this round wait to be confirmed.
     doubtful: dict[str, None] = field(default_factory=dict)
     taken_back: int = 0  # counted updates of ranked pages
+    expected_of_unseen: float = 0  # counted expected updates of visits that did not show the page
     linked: int = 0  # visits that showed watched marks
     linkless: int = 0  # visits with links or other sources of marks, none of which count
     dropped_new: int = 0  # pages never seen that this round's budget left out
@@ -138,7 +139,7 @@ class CrawlStats:
     @property
     def expected_updates(self) -> float:
         """How many of them were expected to."""
-        return float(self._chance(0).sum())
+        return float(self._chance(0).sum()) - self.expected_of_unseen
 
     def _chance(self, first: int) -> FloatArray:
         p, churn = (np.array(numbers[first:], np.float64) for numbers in (self._p, self._churn))
@@ -226,7 +227,7 @@ class CrawlStats:
 
     def begin_round(self) -> None:
         """Restart the counts of the summary, but not the stats."""
-        self.recorded = self.taken_back = self.dropped_new = 0
+        self.recorded = self.taken_back = self.expected_of_unseen = self.dropped_new = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._bare, self._before = "", dict(self.collector.get_stats())

@@ -17,6 +17,7 @@ import numpy as np
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
+from hacs_crawler.ranking.calibration import Group, predicted
 from hacs_crawler.state import (
     FEWEST_GONE,
     FEWEST_LINKS,
@@ -325,3 +326,7 @@ class Templates(CrawlPart):
             if number:
                 stats.count(name, -number)
         stats.taken_back += int(numbers[:, -1].sum())
+        if flags & SEEN:
+            expected = float(Group("", "", predicted(outcomes)).p.sum())
+            stats.expected_of_unseen += expected
+            stats.count("expected_updates", -expected)

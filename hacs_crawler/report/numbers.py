@@ -80,8 +80,8 @@ def yields(
     """Return the yield of each of the latest `limit` runs: columns with a row for each run and series.
 
     `at` is the run's start in seconds since 1970 UTC, `name` the policy. Of the `visits`, `firsts`
-    were a page's first, and `unseen` did not show the page. `predicted` is the sum of p over the
-    others, `updates` the number of updates that they found. `pages` counts those of no earlier run.
+    were a page's first, and `unseen` did not show the page. `predicted` is the number of updates
+    expected of the others, `updates` of those found. `pages` counts those of no earlier run.
     """
     outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
     numbers, number = np.unique(outcomes["label"], return_inverse=True)
@@ -106,7 +106,7 @@ def yields(
         "pages": total(is_new),
         "unseen": total(~is_seen),
         "updates": total((outcomes["flags"] & UPDATED) > 0),
-        "predicted": total(outcomes["p"] * (is_seen & ~is_first), np.float64),
+        "predicted": total(Group("", "", outcomes).p * (is_seen & ~is_first), np.float64),
         "links": total(outcomes["new_links"]),
         "bytes": total(outcomes["bytes"]),
     }

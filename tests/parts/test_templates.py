@@ -219,6 +219,7 @@ async def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
         await crawl.parts.of(Templates).round_ended(lambda: False)
         names = "updates", "new_links", "found_updates"
         assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4
+        assert crawl.stats.expected_updates == 0.5 * (len(second) - 1) * (flags == SEEN)
         assert bool(crawl.stats.doubtful) is (flags == SEEN)
         outcomes = await crawl.state.once(State.outcomes)
         assert outcomes["flags"].tolist() == [flags] * len(second)
