@@ -99,17 +99,17 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; if it outlasts the crawl, it gets the unsent seeds."""
-        self._crawl.stats.unsent = len(self._seeds)
+        unsent, waiting = [*self._seeds.all()], self._waiting.take_all()
         if keeps_requests(self._inner, self._crawler):
-            unsent = [
-                mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())
-            ]
+            unsent += self._ranker.take_all()
             self._enqueued -= len(unsent)  # the inner scheduler counts them again
-            unsent += self._waiting.take_all()
-            for request in unsent:
+            for request in (*map(mark_unranked, unsent), *waiting):
                 self._give(request)
         else:
             self._ranker.drop_all()
+            unsent += self._ranker.seeds.all()
+        waiting = [request for request in waiting if page_url(request) is not None]
+        self._crawl.stats.unsent = len(unsent) + len(waiting)
         self._seeds.clear()
         self._count_seeds()
         self._is_closed = True

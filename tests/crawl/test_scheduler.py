@@ -114,7 +114,8 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     assert resumed.send() == "b/link"
     (left,) = resumed.scheduler._ranker.seeds.all()
     resumed.scheduler.close("finished")
-    assert resumed.crawler.stats.get_value("scheduler/enqueued") == 1
+    crawl, stats = resumed.crawler.hacs_crawl, resumed.crawler.stats
+    assert crawl.stats.unsent == stats.get_value("scheduler/enqueued") == 1
     assert tag_of(left).seed
     assert page_url(left) == "http://a/left"
 
