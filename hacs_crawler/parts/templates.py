@@ -1,15 +1,16 @@
 """Detects marks that pages share: new blocks of a site's template, block pages and logins.
 
 Marks that are new on most pages of a site in one run belong to the template, and are not updates.
-If pages show identical marks in one run, but showed others before, the visits did not show the
-pages: it was a block page or a login. The same holds for the first visits of pages that all showed
-identical marks, once most of these pages show others.
+If pages show identical marks in one run, but showed others before, the visits did not show the pages: it
+was a block page or a login, unless they stay so for several runs. The same holds for the first visits of
+pages that all showed identical marks, once most of these pages show others.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from hacs_crawler.state import (
     FEWEST_GONE,
     FEWEST_LINKS,
     FEWEST_MARKS,
+    MOST_AWAY,
     OUTCOME,
     SEEN,
     UPDATED,
@@ -162,6 +164,16 @@ class _Site:
         return [changed for changed, marks in self.gained if marks and marks <= shared]
 
 
+def _is_settled(page: Page, marks: frozenset[int]) -> bool:
+    """Whether a page has shown these marks for so many visits that no block page would last as long.
+
+    Attempts at an item that `Templates.doubts` rejected are known by their number only.
+    """
+    shown = page.by_visit()[0] if page.unread else {}
+    alike = takewhile(lambda at: shown.get(at, marks) == marks, reversed(page.visits))
+    return page.failures + sum(at in page.unread for at in alike) >= MOST_AWAY
+
+
 class Templates(CrawlPart):
     """At the end of a run, discards updates by templates, as echoes, and visits of block pages."""
 
@@ -182,7 +194,7 @@ class Templates(CrawlPart):
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
         site.add_page_of_few(item, had, is_naming=self._has_names)
-        if is_doubted := site.is_error_content(item):
+        if is_doubted := site.is_error_content(item) and not _is_settled(page, marks):
             site.doubted.add(page.url)
         return is_doubted
 
@@ -247,7 +259,7 @@ class Templates(CrawlPart):
             self._marks += _MARKS_OF_VISIT
             site.stayed[key] += content == had
         # a first visit proves nothing: all of a page's links may belong to its site
-        if is_same or not (before.visits or site.visits):
+        if is_same or not (before.visits or site.visits) or _is_settled(before, marks):
             return
         changed = _Changed.of(visited, self._crawl.config.estimation.updates)
         if has_begun and has_room and content != had:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from hacs_crawler.model import SHARED_UPDATES
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.policies import Floats, patience
 from hacs_crawler.state import VISITS_OF_A_RATE, Estimation, Rows, State, rates_of, signal_kinds
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
@@ -65,8 +65,8 @@ class Bounds:
         expected[rows["visits"] == 0] = np.inf
         expected += self.shared
         failed = np.flatnonzero(rows["failures"])
-        p = -np.expm1(-expected[failed])
-        expected[failed] = _expected(p * 0.5 ** rows["failures"][failed]) * (1.0 + _SLACK)
+        factor = patience(rows["failures"][failed], rows["visits"][failed])
+        expected[failed] = _expected(-np.expm1(-expected[failed]) * factor) * (1.0 + _SLACK)
         expected[rows["not_before"] > self.now] = _WAITS
         return expected
 

@@ -11,13 +11,10 @@ from typing import Annotated, Final
 
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
-from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.policies import Counts, Floats
 from hacs_crawler.state import State, change_note
 from hacs_crawler.utils.arrays import BoolArray
-
-Counts = NDArray[np.integer]
 
 NOTE: Final = "controls"
 _Left = Annotated[float, Meta(ge=0, lt=2**53)]

@@ -16,7 +16,7 @@ from hacs_crawler.links import check_url, page_id_of, without_login
 from hacs_crawler.model import update_index
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
-from hacs_crawler.ranking.policies import Candidates, Floats, interest
+from hacs_crawler.ranking.policies import Candidates, Floats, interest, patience
 from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Shard, State, without_future
 from hacs_crawler.utils.times import DAY
 
@@ -106,7 +106,7 @@ def hub_rate(links: Floats, days: Floats, tier_rate_per_day: Floats | float) -> 
 def interest_with(tier: Tier, update_value: float, candidates: Candidates) -> Floats:
     """Score hubs by M, and other pages by p, on one scale: the worth of a visit in links.
 
-    The scores are multiplied by the pages' weights; each failed attempt halves them.
+    The scores are multiplied by the pages' weights and by `patience`.
     """
     value = update_value * update_index(candidates.p)
     places = np.searchsorted(tier.page_ids, candidates.page_ids)
@@ -115,7 +115,7 @@ def interest_with(tier: Tier, update_value: float, candidates: Candidates) -> Fl
     columns = (tier.links_per_day, tier.mu, tier.sigma, tier.worth)
     hubs = (column[places[is_hub]] for column in columns)
     value[is_hub] = instant_index(candidates.days_since_visit[is_hub], *hubs)
-    return value * candidates.weight * 0.5**candidates.failures
+    return value * candidates.weight * patience(candidates.failures, candidates.visits)
 
 
 @dataclass(frozen=True, slots=True)

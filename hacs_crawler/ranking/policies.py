@@ -17,6 +17,7 @@ from hacs_crawler.model import chance_of_update, days_out_of_date, update_index
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 Floats = FloatArray
+Counts = NDArray[np.integer]
 
 # The value that the policy `balanced` uses for HACS_STALE_DAYS.
 BALANCED_DAYS: Final = 100.0
@@ -77,10 +78,10 @@ class Candidates:
     def intervals_passed(self) -> Floats:
         """How many times its longest interval has passed since a page was seen.
 
-        Each failed attempt halves it, and a page never seen counts as seen `UNSEEN_DAYS` ago: otherwise
+        It is multiplied by `patience`, and a page never seen counts as seen `UNSEEN_DAYS` ago: otherwise
         dead hosts would come first in every run.
         """
-        days = np.minimum(self.days_since_visit, UNSEEN_DAYS) * 0.5**self.failures
+        days = np.minimum(self.days_since_visit, UNSEEN_DAYS) * patience(self.failures, self.visits)
         passed: Floats = days / self.most_days
         return passed
 
@@ -129,17 +130,26 @@ class Policy:
         return self.score(candidates)
 
 
+def patience(failures: Counts, visits: Counts) -> Floats:
+    """Return the factor of a page's score after so many failed attempts since it was last seen.
+
+    Each halves the score: otherwise dead hosts would take the budget run after run. The first costs
+    nothing if the page was ever seen, as a site may be down or show a block page for a day.
+    """
+    factor: Floats = 0.5 ** np.maximum(failures.astype(np.int64) - (visits > 0), 0)
+    return factor
+
+
 def hacs(candidates: Candidates) -> Floats:
     """Scorer by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
 
     With HACS_STALE_DAYS = D it is p + F/D: D days out of date are worth one update
-    (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight. Every failed attempt since
-    the page was last seen halves it: otherwise dead hosts would take the budget run after run.
+    (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight, and by `patience`.
     """
     worth = candidates.p
     if math.isfinite(candidates.stale_days):
         worth = worth + candidates.days_out_of_date / candidates.stale_days
-    return worth * candidates.weight * 0.5**candidates.failures
+    return worth * candidates.weight * patience(candidates.failures, candidates.visits)
 
 
 def last_obs(candidates: Candidates) -> Floats:
@@ -169,7 +179,11 @@ def interest(candidates: Candidates) -> Floats:
     Weights and failed attempts count as in `hacs`. `ranking.instant.with_hubs` adds the hubs of
     HACS_INSTANT, whose links lose their worth.
     """
-    return update_index(candidates.p) * candidates.weight * 0.5**candidates.failures
+    return (
+        update_index(candidates.p)
+        * candidates.weight
+        * patience(candidates.failures, candidates.visits)
+    )
 
 
 _OURS: Final = (

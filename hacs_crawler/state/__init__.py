@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         FEWEST_GONE as FEWEST_GONE,
         FEWEST_LINKS as FEWEST_LINKS,
         FEWEST_MARKS as FEWEST_MARKS,
+        MOST_AWAY as MOST_AWAY,
     )
     from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
     from hacs_crawler.state.outcome_jsonl import (

@@ -42,6 +42,8 @@ from hacs_crawler.utils.times import DAY
 _Seconds = NDArray[np.uint32]
 # In a gap this short, all changes come from the request.
 CHURN_SECONDS: Final = 30
+# A gap that is longer than others by this factor is a break in crawling.
+LONG_GAP: Final = 2
 # A share of churning pages so small that no history outweighs it.
 _NO_CHURN: Final = 1e-300
 # Relative difference up to which rates count as equal: rounding depends on the batch.
@@ -206,7 +208,8 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
 
     With `updated`, the visits that found an update (see `histories`), all links of a page are lasting if
     all its new links stayed until the next visit and no control visit found an update: pages with news
-    every day look like that.
+    every day look like that. Beside a gap `LONG_GAP` times longer than any in which new links stayed,
+    others may be gone: after a break, a list of the latest news has replaced all, and soon does again.
     """
     visits, offsets = _joined([page.visits for page in pages])
     of_visits = np.zeros(len(visits), np.uint8)
@@ -251,6 +254,12 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
         if (baselines := baselines_of(pages)) is not None:
             # a visit by other rules does not show whether links are still there
             is_lost &= ~np.append(baselines, [True, True])[places + 1]
+        # gaps[i] ends at visit i; what visits beside a page's own have is not used
+        gaps = np.append(np.diff(visits.astype(np.int64), prepend=0), [0, 0])
+        longest = np.zeros(len(pages), np.int64)
+        np.maximum.at(longest, page_of, np.where(is_new & ~is_lost, gaps[places + 1], 0))
+        is_late = np.maximum(gaps[places], gaps[places + 1]) >= LONG_GAP * longest[page_of]
+        is_lost &= ~is_late | (longest[page_of] == 0)
         keep[page_of[is_new]] = True
         keep[page_of[is_lost]] = False
         keep[np.searchsorted(offsets, np.flatnonzero(is_control), "right") - 1] = False

@@ -3,11 +3,11 @@
 A visit is *unlike* the visit before it if all links of that visit are missing, or nearly all its other
 marks, or many of them with few new ones in their place. An unlike visit is doubted until the next visit
 (until the one after that, if it showed few new marks, and the next visit does not show the same). If
-most of the missing marks are back by then, the visits in between did not show the page, and are left
-out. Otherwise the page was replaced as a whole: the visit stays, and its update is dated by the visit
-that confirmed it. If the page is back within `MOST_AWAY` visits, all visits in between are left out
-after all. A page that is replaced at every visit, such as a list of today's offers, is not doubted a
-second time.
+most of the missing marks are back by then, the visits in between did not show the page. Otherwise the
+page was replaced as a whole, and the update is dated by the visit that confirmed it. In both cases the
+visits in between are left out: when the page was replaced is not known. If the page is back within
+`MOST_AWAY` visits, all visits since are left out after all. A page that is replaced at every visit, such
+as a list of today's offers, is not doubted a second time.
 
 Two more cases: even a block page may have the links of the site's frame, so if a quarter of a page's
 links are replaced and a later visit undoes that, the visits in between are left out. And if the first
@@ -66,8 +66,8 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
 def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> MarksByVisit:
     """Return the marks of the visits that showed the page.
 
-    A visit that waits for confirmation is left out. After a confirmed replacement, visits before the
-    confirming one keep the marks of the visit before the replacement.
+    A visit that waits for confirmation is left out, and stays so: a confirmed replacement came at some
+    time before the visit that confirms it.
     """
     times = sorted(shown)
     start = next((n for n, at in enumerate(times) if shown[at] != shown[times[0]]), 0)
@@ -100,8 +100,6 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
             if away or len(following) < confirmations:
                 index += away or 1 + len(following)
                 continue
-            for at in times[index : index + confirmations]:
-                kept[at] = before
             index += confirmations
             if confirmations:
                 earlier, marks = shown[times[index - 1]], shown[times[index]]

@@ -1,7 +1,7 @@
 """Ranking rows: the numbers of a page that ranking needs, kept in addition to it, and their repair."""
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -21,12 +21,12 @@ _MOST_HALF: Final = float(np.finfo(np.float16).max)
 # A ranking row: rate in 1/day, w, a and b of its survival, churn and churning (see `model.Rates`),
 # times in seconds since 1970 UTC, counts.
 #
-# Visits that did not show the page are left out (`Page.sound`). `last_visit` is 0 if the page was never
-# seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last baseline:
-# the page is known not to have changed since. `before_update` is the visit before the last visit that
-# found an update, 0 without an update; `site` is `site_id` of the page's URL. For a page that was never
-# seen, `failures` includes 404s and 410s. `is_baseline` is 1 if the last visit is a baseline
-# (`Page.baselines`).
+# Visits that did not show the page are left out (`Page.sound`); `failures` counts those since
+# `last_visit`, too, which is 0 if the page was never seen; then it also counts 404s and 410s. If no
+# update is known (`updates` is 0), `last_update` is the first visit or the last baseline: the page is
+# known not to have changed since. `before_update` is the visit before the last visit that found an
+# update, 0 without an update; `site` is `site_id` of the page's URL. `is_baseline` is 1 if the last
+# visit is a baseline (`Page.baselines`).
 ROW: Final = np.dtype(
     [
         ("rate", "<f4"),
@@ -62,10 +62,13 @@ _RANGES: Final = (
 
 def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
-    page = page.sound
+    attempts, page = page.visits, page.sound
     visits, times, baselines = page.visits, page.update_times, page.baselines
     first, last = (visits[0], visits[-1]) if visits else (0, 0)
     since, before, number = first, 0, 0
+    failures = (
+        page.failures + page.gone * (not visits) + len(attempts) - bisect_right(attempts, last)
+    )
     if times or baselines:  # only few pages have any
         starts = [bisect_left(visits, at) for at in baselines]
         since = visits[starts[-1]] if starts and starts[-1] < len(visits) else first
@@ -79,7 +82,7 @@ def encode_row(page: Page) -> bytes:
         page.not_before,
         min(len(visits), 65_535),
         min(number, 65_535),
-        page.failures if visits else min(page.failures + page.gone, 255),
+        min(failures, 255),
         before,
         site_id(page.url),
         page.share,

@@ -71,9 +71,9 @@ def test_a_page_never_seen_counts_as_out_of_date_for_a_year() -> None:
 
 
 @pytest.mark.parametrize("name", ["hacs", "balanced", "interest"])
-def test_every_failure_halves_the_score_which_is_multiplied_by_the_weight(name: str) -> None:
+def test_each_further_failure_halves_the_score_which_is_multiplied_by_the_weight(name: str) -> None:
     page = candidates()
-    failed = replace(page, failures=np.array([2]), weight=np.array([3.0]))
+    failed = replace(page, failures=np.array([3]), weight=np.array([3.0]))
     assert POLICIES[name](failed) == pytest.approx(POLICIES[name](page) * 3 / 4)
 
 

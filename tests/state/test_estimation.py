@@ -70,6 +70,15 @@ def test_one_link_that_was_gone_at_once_is_enough_for_suspicion() -> None:
     assert rates_of(shown).churning[0] > 0.5
 
 
+@pytest.mark.parametrize("days", [9, 11, 37])
+def test_news_are_no_churn_that_were_all_replaced_in_a_break(days: int) -> None:
+    page = Page(URL)
+    for day in (*range(8), 7 + days, 8 + days, 9 + days):
+        merge(page, Visit(URL, START + day * DAY, marks=frozenset(range(day, day + 10))))
+    rates = Estimation().rates([page])
+    assert (rates.churning[0] < 0.01) & (rates.rate_per_day[0] > 1.0)
+
+
 def test_a_control_visit_that_differed_is_evidence_whatever_stays() -> None:
     """Such as a list of the latest visitors."""
     for quiet in range(3):
