@@ -9,7 +9,7 @@ from typing import Any, Literal, NoReturn
 
 from hacs_crawler.links import canonical_link, citation_fingerprint, link_fingerprint
 from hacs_crawler.state import Page
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import MarkRules, Rules, fields_like
 
 
 class _Told:
@@ -171,9 +171,10 @@ class Outcome(_Told):
         """Return the fields of an item at the last visit, None if it is new.
 
         Items are matched by HACS_WATCH_KEY; without this field, only the page's only such item is. Long
-        fields are cut off.
+        fields are cut off. Numbers have the types of the item's numbers, other values those of JSON.
         """
-        return self._items_before.get(self._key_of(item) or 0)
+        kept = self._items_before.get(self._key_of(item) or 0)
+        return None if kept is None else fields_like(item, kept)
 
     def _key_of(self, item: Any) -> int | None:
         key_of = self._rules.key_of if isinstance(self._rules, MarkRules) else None

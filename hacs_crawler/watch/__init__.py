@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         EMPTY as EMPTY,
         NOT_ARCHIVED as NOT_ARCHIVED,
         TITLES as TITLES,
+        fields_like as fields_like,
         item_fields as item_fields,
         item_key as item_key,
         item_texts as item_texts,

@@ -73,6 +73,26 @@ def item_fields(item: Any) -> dict[str, Any]:
     return fields
 
 
+def fields_like(item: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `item_fields`, kept of an earlier item, with numbers in the types of the item's numbers.
+
+    If the item now has an int, an earlier number with a fraction is a float.
+    """
+    fields = _mapping(item)
+    return {name: _number_like(fields.get(name), was) for name, was in kept.items()}
+
+
+def _number_like(value: Any, was: Any) -> Any:
+    is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+    kind = float if isinstance(value, int) else type(value)
+    if not is_number or isinstance(was, bool) or (kind is float and type(was) is type(value)):
+        return was
+    try:
+        return kind(was)
+    except (TypeError, ValueError, ArithmeticError):  # the field was not a number
+        return was
+
+
 def canonical_json(value: Any, field: str = "") -> bytes:
     """Return the canonical JSON of a field's value."""
     return _encode(_as_json(value, field))

@@ -17,7 +17,7 @@ PLAIN = """
 
         def item(self, response, text):
             job, _, views = text.partition(" ")
-            item = {"job": job[0], "pay": len(job), "views": views}
+            item = {"job": job[0], "pay": len(job) / 2, "views": views}
             self.shown.append(item)
             return item
 
@@ -42,14 +42,14 @@ def test_an_item_is_new_or_the_same_or_has_changed_from_what_it_was(
     shown = ("A", "B 2"), ("A", "BB 7", "C"), ("AA", "BB"), ("AA", "BB", "C")
     first, then, again, back = (crawl(any_spider, site, PLAIN, *jobs) for jobs in shown)
     assert "A is same, was None" in first.log
-    changed = "B is changed, was {'job': 'B', 'pay': 1, 'views': '2'}"
+    changed = "B is changed, was {'job': 'B', 'pay': 0.5, 'views': '2'}"
     assert all(said in then.log for said in ("A is same", changed, "C is new, was None"))
     assert all(said in again.log for said in ("A is changed", "B is changed"))
     assert "C is new" in back.log
     assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
     unnamed = {"HACS_WATCH_KEY": "id", "HACS_NAMESPACE": "unnamed"}
     alone = [crawl(any_spider, site, PLAIN, job, **unnamed) for job in ("B 2", "BB 3")][1]
-    assert "B is new, was {'job': 'B', 'pay': 1, 'views': '2'}" in alone.log
+    assert "B is new, was {'job': 'B', 'pay': 0.5, 'views': '2'}" in alone.log
 
 
 def test_in_the_callback_is_told_what_was_known_and_predicted(

@@ -14,7 +14,7 @@ from hacs_crawler.state import Estimation, Page, Visit
 from hacs_crawler.state.merging import merge
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import UnreadableMarksError, content_of
-from hacs_crawler.watch.items import canonical_item, item_rules
+from hacs_crawler.watch.items import canonical_item, fields_like, item_rules
 
 
 class Kettle(scrapy.Item):
@@ -33,15 +33,17 @@ class Colour(Enum):
 
 
 @pytest.mark.parametrize(
-    "item",
+    ("item", "before"),
     [
-        {"price": 5, "name": "Kettle", "old_price": None},
-        Kettle(name="Kettle", price=5.0),
-        DataKettle("Kettle", Decimal("5.00")),
+        ({"price": 5, "name": "Kettle", "old_price": None}, [4, 4.5, True, "sold out"]),
+        (Kettle(name="Kettle", price=5.0), [4.0, 4.5, True, "sold out"]),
+        (DataKettle("Kettle", Decimal("5.00")), [Decimal(4), Decimal("4.5"), True, "sold out"]),
     ],
 )
-def test_all_kinds_of_items_have_one_form(item: Any) -> None:
+def test_items_have_one_form_and_numbers_as_before(item: Any, before: list[Any]) -> None:
     assert canonical_item(item) == (b'{"name":"Kettle","price":5}', False)
+    was = [fields_like(item, {"price": price, "name": 1}) for price in (4, "4.5", True, "sold out")]
+    assert repr(was) == repr([{"price": price, "name": 1} for price in before])
 
 
 EAST = timezone(timedelta(hours=2))
@@ -73,9 +75,7 @@ EAST = timezone(timedelta(hours=2))
         (b"a", b"b", False),
     ],
 )
-def test_equal_values_are_the_same_and_others_are_not(
-    first: Any, second: Any, is_same: bool
-) -> None:
+def test_equal_values_are_the_same_and_others_not(first: Any, second: Any, is_same: bool) -> None:
     assert (canonical_item({"a": first}) == canonical_item({"a": second})) is is_same
 
 
