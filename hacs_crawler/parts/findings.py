@@ -39,8 +39,10 @@ from hacs_crawler.state import (
     read_findings,
     write_findings,
 )
-from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
+
+logger = safe_logger(__name__)
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 # Fields that hold an item's URL, and fields that name an item, watched or not.
@@ -67,6 +69,8 @@ class FindingsWriter(PageWriter[Findings]):
         ] = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
+        # How many new things of this round exceeded HACS_FINDINGS.
+        self._left_out = 0
 
     def shown(
         self, response: Response, item: object, marks: frozenset[int], *, may_be_news: bool
@@ -138,6 +142,8 @@ class FindingsWriter(PageWriter[Findings]):
                 )
                 for finding in islice(new, most)
             )
+            if len(things) == most:
+                self._left_out += max(0, len(marks) - most)
             if things:
                 earlier = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")
@@ -151,6 +157,16 @@ class FindingsWriter(PageWriter[Findings]):
                     if len(since) == 1:
                         self._replaced[page_id] = since[0]
         return ()
+
+    def sum_up(self) -> None:
+        """Log how many new things `hacs new` cannot list."""
+        if self._left_out:
+            logger.info(
+                "`hacs new` leaves out %s of this run: it keeps %d of each page (HACS_FINDINGS)",
+                counted(self._left_out, "new thing"),
+                self._crawl.config.findings,
+            )
+            self._left_out = 0
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
         """Add the findings to the pages' earlier findings."""

@@ -90,10 +90,12 @@ DAYS = (links("a"), links("a", "b"), links("b", "a"), links("a", *map(str, range
     ],
 )
 async def test_new_things_are_kept_the_newest_first_as_long_as_there_is_room(
-    days: tuple[str, ...], settings: dict[str, Any], texts: list[str], tmp_path: Path
+    days: tuple[str, ...], settings: dict[str, Any], texts: list[str], tmp_path: Path, caplog: Any
 ) -> None:
+    caplog.set_level("INFO")
     kept = await kept_after(tmp_path, *days, **settings)
     assert [thing.text for thing in kept.things] == texts
+    assert ("`hacs new` leaves out 10 new things of" in caplog.text) is (len(texts) == 20)
 
 
 async def test_the_only_text_of_a_page_is_kept_with_the_text_it_replaced(tmp_path: Path) -> None:
