@@ -337,7 +337,7 @@ def _effect(event: str, factor: float) -> str:
     """Say how a factor changes the probability of an event."""
     times, word = (factor, "likelier") if factor > 1 else (1 / factor, "less likely")
     much = f"{times:.3g}" if times <= 100 else "more than 100"
-    return f"makes {event} {much} times {word}" if times >= TELLING else "hardly matters"
+    return f"makes {event} {much} times {word}" if times >= TELLING else "hardly changes p"
 
 
 def _signals(signals: PageSignals) -> str:
@@ -357,7 +357,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if reason is BlockReason.NOTHING:
         bounds = ("budget", ranking.budget), ("threshold", ranking.least_p)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
-        hint = " (HACS_REVISIT would)" * (config.repeats_requests and not config.revisit)
+        hint = " (with HACS_REVISIT, any)" * (config.repeats_requests and not config.revisit)
         return f"in the next crawl that requests it{hint}{f', within {bound}' * bool(bound)}"
     at = minute_text(forecast.at or 0)
     if reason is BlockReason.EARLY:

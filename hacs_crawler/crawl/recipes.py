@@ -202,9 +202,9 @@ class Repeats(Struct):
             )
         if self.behind_form:
             logger.info(
-                "%s first reached by POST, as after a login form: only the spider's own requests visit "
-                "such pages again, HACS_REVISIT does not",
-                counted(self.behind_form, "known page was", "known pages were"),
+                "%s not revisited, as they are requested by POST, or after a form, such as a login, was "
+                "posted: only the spider's own requests visit them",
+                counted(self.behind_form, "of the best pages is", "of the best pages are"),
             )
 
 

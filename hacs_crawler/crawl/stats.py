@@ -38,7 +38,10 @@ _NAMED: Final = (
 _REMARKS: Final = {
     "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
     "counted as one visit with it",
-    "baselines": "served as a baseline: what is watched has changed since the visit before (HACS_WATCH)",
+    "baselines": "served as a baseline: what is watched has changed since the visit before (HACS_WATCH "
+    "or a setting beside it, such as HACS_WATCH_KEY or HACS_WATCH_IGNORE). OnlyChanges passes all items "
+    "of a baseline. Updates counted earlier stay in the estimates; if they were false, another "
+    "HACS_NAMESPACE begins without them",
 }
 
 

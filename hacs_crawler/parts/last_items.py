@@ -182,7 +182,8 @@ class LastItems(PageWriter[Kept]):
             if is_often and config.watches_field(name):
                 said = (
                     "The field %r differed in %d of %d items: HACS_WATCH_IGNORE = [%r] leaves it out; "
-                    "then each page's next visit is a baseline"
+                    "then each page's next visit is a baseline. The updates that it has made stay in "
+                    "the estimates: another HACS_NAMESPACE begins without them"
                 )
                 logger.info(said, name, items, self._compared, name)
                 break

@@ -304,7 +304,8 @@ class Templates(CrawlPart):
                     "does not count; one is %s%s",
                     counted(len(site.doubted.union(url for url, _ in unread)), "page"),
                     unread[0][0],
-                    f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
+                    f" ({counted(passed, 'such item is', 'such items are')} in the feed already)"
+                    * bool(passed),
                 )
             read = [changed for changed in site.template_visits() if changed not in already]
             if read:

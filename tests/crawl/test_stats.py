@@ -9,7 +9,7 @@ from msgspec import structs
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
-from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.crawl.stats import _REMARKS, CrawlStats
 from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 from hacs_crawler.state.rule_changes import ITEMS
@@ -137,8 +137,8 @@ def test_a_page_that_only_lost_links_has_no_new_ones(stats, caplog):
 @pytest.mark.parametrize(("baselines", "level"), [(2, logging.INFO), (3, logging.WARNING)])
 def test_it_is_a_warning_that_most_visits_are_baselines(stats, caplog, baselines, level):
     summary(stats, caplog, {"visits": 4, "baselines": baselines})
-    said = f"{baselines} visits served as a baseline: what is watched has changed since the visit before"
-    assert caplog.record_tuples[-1][1:] == (level, f"{said} (HACS_WATCH)")
+    said = f"{baselines} visits {_REMARKS['baselines']}"
+    assert caplog.record_tuples[-1][1:] == (level, said)
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):

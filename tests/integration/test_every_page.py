@@ -227,7 +227,7 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     assert asked[0] == "/login"
     assert sorted(asked) == ["/login", "/login", "/t/1", "/t/2", "/threads"]
     assert len(crawl.items) == 2
-    assert "3 known pages were first reached by POST, as after a login form: only" in crawl.log
+    assert "3 of the best pages are not revisited, as they are requested by POST" in crawl.log
     assert crawl.log.count(f"INFO: {site.url}/login was requested by POST") == 1
     unseen = any_spider.run(LOGIN, ROBOTSTXT_OBEY=False)
     assert f"INFO: {site.url}/login was requested by POST" in unseen.log

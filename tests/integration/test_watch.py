@@ -496,7 +496,7 @@ def test_an_error_page_with_status_200_is_neither_news_nor_the_end_of_it(
     assert error.stat("hacs/updates") == error.stat("hacs/found_updates") == 0
     assert len(error.items) == 2
     assert "6 pages of one site showed the very same" in error.log
-    assert "(2 items had passed OnlyChanges before)" in error.log
+    assert "(2 such items are in the feed already)" in error.log
     assert "visited 0 of 6 requested pages. 6 pages showed no items that count" in error.log
     still = crawl(*own[:5], ("Error", "0"))
     assert len(still.items) == still.stat("hacs/updates") == 1
