@@ -25,6 +25,8 @@ _HIDDEN: Final = frozenset({"iframe", "noscript", "object", "script", "style", "
 # A reader sees these elements of an inline SVG as a tooltip, or not at all.
 _OF_SVG: Final = "title", "desc"
 _NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))}|svg)(?![\w-])")
+# An expression for texts, with the expression for their element.
+_TEXTS_OF: Final = re.compile(r"(.*[\w)\]])(?:\s*::text|//?text\(\))\s*", re.DOTALL)
 _BLOCKS: Final = (
     "address|article|aside|blockquote|br|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form"
     "|h1|h2|h3|h4|h5|h6|header|hr|li|main|nav|ol|option|p|pre|section|summary|table|tr|ul"
@@ -77,20 +79,26 @@ def _seen(elements: SelectorList[Selector]) -> SelectorList[Selector]:
 def selecting_reader(kind: str, expression: str) -> Reader:
     """Return the reader of the texts that a parsel expression selects; `kind` is "css" or "xpath"."""
 
-    def select(page: Selector) -> SelectorList[Selector]:
+    def select(page: Selector, expression: str = expression) -> SelectorList[Selector]:
         selection: SelectorList[Selector] = getattr(page, kind)(expression)
         return selection
 
     names_hidden = _NAMES_HIDDEN.search(expression) is not None
+    texts_of = _TEXTS_OF.fullmatch(expression)
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:
-            selection = select(Selector(root=tree, type="html"))
+            page = Selector(root=tree, type="html")
+            selection = select(page)
             if not names_hidden:
                 if all(iselement(selected.root) for selected in selection):
                     selection = _seen(selection)
                 else:
-                    selection = select(Selector(root=_without_hidden(tree), type="html"))
+                    seen = select(Selector(root=_without_hidden(tree), type="html"))
+                    # an id or attribute may name an invisible element
+                    elements = select(page, texts_of[1]) if texts_of and not seen else seen
+                    is_named = all(getattr(one.root, "tag", "") in _HIDDEN for one in elements)
+                    selection = elements if is_named else seen
         elif isinstance(response, XmlResponse):
             selection = select(response.selector)
         else:

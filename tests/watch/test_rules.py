@@ -81,7 +81,8 @@ def test_text_and_elements_that_nobody_sees_do_not_count(watch: str, hidden: str
     ("watch", "counts"),
     [
         *[(f"css:{named}", True) for named in ("#data", "script::text", "template p")],
-        ("xpath://template//p", True),
+        *[(f"xpath://{named}", True) for named in ("template//p", "*[@id='data']//text()")],
+        ("css:[id=data]::text", True),
         *(("css:svg title", True), ("xpath://svg/title/text()", True), ("css:svg", False)),
         ("css:.description *::text", False),
         ("xpath://*[@class='description']//text()", False),
