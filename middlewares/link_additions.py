@@ -203,22 +203,26 @@ class LinkAdditionsMiddleware:
             awaited.reported = NotObserved(request.url, reason)
             # a spider that handles an error's status may say so in an item
             if reason not in {"gone", "status"} and before is not None and before.visits:
-                awaited.verdict_on = lambda _: "unread"
+                awaited.verdict_on = lambda *_: "unread"
         else:
             awaited.recorded = state.write_behind.judge(visit)
             awaited.reported = self._outcome_of(request, rules, awaited.recorded)
         tell(request, awaited.reported)
 
-    def _verdict(self, page: Page, rules: Rules, at: int) -> Callable[[frozenset[int]], Verdict]:
-        """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
+    def _verdict(
+        self, page: Page, rules: Rules, at: int
+    ) -> Callable[[Any, frozenset[int]], Verdict]:
+        """Return what says of an item and its marks whether they are news, as HACS_UPDATES says."""
         sound, is_by_site = page.sound, self._crawl.state.estimation.updates == "site"
         passed = page.known_marks(rules.fingerprint, at)
         known = passed if sound is page else sound.known_marks(rules.fingerprint, at)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
         had_one = page.visits and len(sound.spells.shown_last()) == 1
 
-        def verdict_on(mine: frozenset[int]) -> Verdict:
-            if page.visits and (not mine or (had_one and self._crawl.parts.doubts(page, mine))):
+        def verdict_on(item: Any, mine: frozenset[int]) -> Verdict:
+            if page.visits and (
+                not mine or (had_one and self._crawl.parts.doubts(page, item, mine))
+            ):
                 return "unread"
             if not mine.isdisjoint(known) or (mine and all(map(is_elsewhere, mine))):
                 return "known"

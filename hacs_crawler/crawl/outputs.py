@@ -105,7 +105,7 @@ class AwaitedVisit:
 
     Until then, `reported` is the value in the response's meta, and `recorded` the outcome, which holds
     unless another visit of the page is recorded. With `takes_items`, the items become the marks:
-    `see` calls `shown` with each item, its marks and the `verdict_on` these.
+    `see` calls `shown` with each item, its marks and the `verdict_on` them.
     """
 
     request: Request
@@ -116,7 +116,7 @@ class AwaitedVisit:
     recorded: Recorded | None = None
     reported: Outcome | Expected | NotObserved | None = None
     takes_items: bool = False
-    verdict_on: Callable[[frozenset[int]], Verdict] = lambda _: "news"
+    verdict_on: Callable[[Any, frozenset[int]], Verdict] = lambda *_: "news"
     shown: Callable[[Response, Any, frozenset[int], Verdict], None] = lambda *_: None
     is_asked_again: bool = False
     # Whether the callback yielded requests but no item.
@@ -139,7 +139,7 @@ class AwaitedVisit:
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
-            verdict: Verdict = "unread" if self.rejected else self.verdict_on(marks)
+            verdict: Verdict = "unread" if self.rejected else self.verdict_on(item, marks)
             if verdict != "unread":
                 self.marks |= marks
             self.shown(self.response, item, marks, verdict)
@@ -211,7 +211,9 @@ class Output:
             elif self._on_item is not None:
                 hacs = None if self._response.request is None else self._response.meta.get("hacs")
                 # outside pages every item is new
-                verdict = None if self._awaited is None else self._awaited.verdict_on(frozenset())
+                verdict = (
+                    None if self._awaited is None else self._awaited.verdict_on(entry, frozenset())
+                )
                 self._on_item(entry, "unread" if getattr(hacs, "rejected", "") else verdict)
             return entry
         self._requests += 1

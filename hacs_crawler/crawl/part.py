@@ -138,8 +138,8 @@ class Part:
         """Return the fields of a page's items at its last visit, by their keys."""
         return {}
 
-    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Return whether an item with these marks shows that a page of one item was not read."""
+    def doubts(self, page: Page, item: Any, marks: frozenset[int]) -> bool:
+        """Return whether an item, with its marks, shows that a page of one item was not read."""
         return False
 
     def shown(

@@ -104,10 +104,10 @@ class Parts:
                 return items
         return {}
 
-    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Whether a part concludes from an item's marks that a known page was not read correctly."""
+    def doubts(self, page: Page, item: Any, marks: frozenset[int]) -> bool:
+        """Whether a part concludes from an item that a known page was not read correctly."""
         hooks = self._hooks["doubts"]
-        return any(self._call(part, hook, page, marks) is True for part, hook in hooks)
+        return any(self._call(part, hook, page, item, marks) is True for part, hook in hooks)
 
     def quota(self, quota: Quota) -> Quota:
         """Return how many visits a round may make."""

@@ -14,7 +14,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import State, Visit, change_annotations
+from hacs_crawler.state import MOST_AWAY, Page, State, Visit, change_annotations
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import EMPTY, item_fields, item_key
 
@@ -25,6 +25,8 @@ KIND: Final = "items"
 MOST_ITEMS: Final = 100
 ENOUGH_ITEMS: Final = 20
 ENOUGH_EMPTIED: Final = 5
+# If an item has fewer filled fields, such as a name and a price, an update may replace all of them.
+FEWEST_FIELDS: Final = 3
 # A field that changes, or becomes empty, in this share of the items is logged.
 NEARLY_ALL: Final = 0.9
 
@@ -64,6 +66,8 @@ class LastItems(PageWriter[Kept]):
         self._compared = self._items = self._named = self._replaced = 0
         # How many more items are on pages whose items all have the same key, and such a key.
         self._alike, self._example = 0, None
+        # Pages whose only item `doubts` rejected.
+        self._unlike: list[str] = []
         # Whether any page was visited by these settings before.
         self._is_again = False
 
@@ -86,6 +90,24 @@ class LastItems(PageWriter[Kept]):
             # that visit turned out not to show the page
             return {**kept.items, **kept.replaced} if kept.replaced else {}
         return kept.items
+
+    def doubts(self, page: Page, item: object, marks: frozenset[int]) -> bool:
+        """Whether a page's only item has lost fields, and kept none but the page's address.
+
+        So does a block page, also if it shows something else at each request. No block page lasts for
+        more attempts than `MOST_AWAY`.
+        """
+        before, watches = self._items_before(page.url), self._crawl.config.watches_field
+        if len(before) != 1 or page.failures >= MOST_AWAY:
+            return False
+        (had,), has = before.values(), item_fields(item)
+        names = [name for name, was in had.items() if was not in EMPTY and watches(name)]
+        lost = [has.get(name) in EMPTY for name in names]
+        kept = [name for name in names if has.get(name) == had[name] and had[name] != page.url]
+        is_doubted = len(names) >= FEWEST_FIELDS and any(lost) and not kept
+        if is_doubted:
+            self._unlike.append(page.url)
+        return is_doubted
 
     def shown(
         self, response: Response, item: object, marks: frozenset[int], *, may_be_news: bool
@@ -159,6 +181,7 @@ class LastItems(PageWriter[Kept]):
             if self._items and (unknown := [name for name in names if name not in self._fields]):
                 none_of = counted(self._items, "item")
                 logger.log(level, "%s: none of %s has %s", setting, none_of, ", ".join(unknown))
+        self._say_what_was_doubted()
         if self._replaced:
             logger.info(
                 "%s showed as many items as before, but none of them again. If a field differs at every "
@@ -188,6 +211,15 @@ class LastItems(PageWriter[Kept]):
                 logger.info(said, name, items, self._compared, name)
                 break
         self._begin()
+
+    def _say_what_was_doubted(self) -> None:
+        if self._unlike:
+            logger.warning(
+                "%s none of the values of the page's own, and fewer, as of a block page or a login: "
+                "they do not count; one is of %s",
+                counted(len(self._unlike), "item had", "items had"),
+                self._unlike[0],
+            )
 
 
 def _read(state: State, page_id: int) -> Kept:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -188,13 +188,13 @@ class Templates(CrawlPart):
         # chosen fields may be just a price
         self._has_names = not crawl.config.watch_fields
 
-    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
+    def doubts(self, page: Page, item: Any, marks: frozenset[int]) -> bool:
         """Whether a page's only item is shown by most of its site's pages in this run."""
-        site, item = self._sites[menu_id(page.url)], content_of(marks)
+        site, content = self._sites[menu_id(page.url)], content_of(marks)
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
-        site.add_page_of_few(item, had, is_naming=self._has_names)
-        if is_doubted := site.is_error_content(item) and not _is_settled(page, marks):
+        site.add_page_of_few(content, had, is_naming=self._has_names)
+        if is_doubted := site.is_error_content(content) and not _is_settled(page, marks):
             site.doubted.add(page.url)
         return is_doubted
 

@@ -19,8 +19,7 @@ from hacs_crawler.state import State
 
 def test_settings_of_the_command_line_win() -> None:
     settings = project_settings(["HACS_BUDGET=7", "BOT_NAME=a=b"])
-    assert settings.getint("HACS_BUDGET") == 7
-    assert settings["BOT_NAME"] == "a=b"
+    assert (settings.getint("HACS_BUDGET"), settings["BOT_NAME"]) == (7, "a=b")
     assert project_settings(None).get("HACS_BUDGET") is None
 
 

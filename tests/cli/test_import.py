@@ -57,8 +57,7 @@ def test_a_cdx_file_becomes_visits_with_the_captures_own_times_once(tmp_path: Pa
     (tmp_path / "captures.cdx.gz").write_bytes(gzip.compress(ROWS.encode()))
     first = said(hacs(tmp_path, "import", "captures.cdx.gz"))
     page = known(tmp_path)
-    assert len(page.visits) == 4
-    assert page.last_update == page.visits[2]
+    assert (len(page.visits), page.last_update) == (4, page.visits[2])
     assert "4 visits recorded, 1 of them with an update" in first
     assert "1 capture left out: bad_status" in first
     again = said(hacs(tmp_path, "import", "captures.cdx.gz"))

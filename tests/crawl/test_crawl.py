@@ -134,8 +134,7 @@ async def test_closing_writes_what_waits_and_closes_the_state(
     assert crawl.waiting_visits == 1
     await close(crawl)
     assert not crawl.is_open
-    assert crawl.waiting_visits == 0
-    assert list(known(tmp_path).visits) == [NOW]
+    assert (crawl.waiting_visits, list(known(tmp_path).visits)) == (0, [NOW])
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
     assert summary.startswith("HACS visited 1 page")

@@ -322,8 +322,7 @@ def test_a_copy_for_the_same_url_asks_for_the_page_again(answer: Any) -> None:
     again = copied(first, URL)
     assert renew(again).stage == "again"
     assert renew(again).stage == "again", "whoever asks"
-    assert page_url(again) == SEED
-    assert tag_of(again).stage == "again"
+    assert (page_url(again), tag_of(again).stage) == (SEED, "again")
     assert (tag_of(again).prediction, tag_of(again).visit_twice) == (None, False)
     assert (seed_key(again), followed_key(again)) == (None, None)
     assert not claim(again, SEED)

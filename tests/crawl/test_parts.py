@@ -51,7 +51,7 @@ CALLS: dict[str, Any] = {
     "start_requests": lambda own: all_of(own.start_requests()),
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
     "items_before": lambda own: own.items_before(URL, RESPONSE),
-    "doubts": lambda own: own.doubts(Page(URL), frozenset({1})),
+    "doubts": lambda own: own.doubts(Page(URL), {}, frozenset({1})),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "sum_up": lambda own: own.tell(Part.sum_up),

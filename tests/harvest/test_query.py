@@ -179,8 +179,7 @@ def test_a_mementos_url_holds_the_pages_as_it_is(url: str, sent: str, template: 
 @given(SECONDS)
 def test_a_mementos_url_tells_its_time_and_its_page(at: int) -> None:
     uri = memento_url(WEB, capture("http://a.org/?x=1", at))
-    assert timestamp_of(uri) == at
-    assert original_of(uri) == "http://a.org/?x=1"
+    assert (timestamp_of(uri), original_of(uri)) == (at, "http://a.org/?x=1")
 
 
 # Which rows of an index are about the pages of an author's site

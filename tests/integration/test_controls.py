@@ -110,8 +110,7 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
     assert second[1] - first[1] >= 1.0
     assert not {"cookie", "if-none-match", "if-modified-since"} & second[2].keys()
     assert second[2]["user-agent"] == first[2]["user-agent"]
-    assert parsed(crawl) == 1
-    assert crawl.stat("item_scraped_count") == 1
+    assert (parsed(crawl), crawl.stat("item_scraped_count")) == (1, 1)
     assert crawl.stat("hacs/controls") == 1
     assert crawl.stat("hacs/controls/differed") == 1
     assert crawl.stat("hacs/controls/failed") == 0
@@ -151,8 +150,7 @@ def test_a_control_visit_that_is_answered_with_an_error_is_counted_and_tells_not
     assert crawl.stat("hacs/controls/failed") == 1
     assert crawl.stat("hacs/controls") == 0
     page = project.page(f"{sessions.url}/0")
-    assert len(page.visits) == 6
-    assert page.failures == 0
+    assert (len(page.visits), page.failures) == (6, 0)
 
 
 def test_a_redirected_page_is_asked_for_where_it_was_asked_for_first(

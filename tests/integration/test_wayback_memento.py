@@ -149,8 +149,7 @@ def test_mementos_that_are_not_on_the_web_are_not_asked_for(
 def test_a_page_that_no_archive_has_is_none(project: Project, memgator: MemGator) -> None:
     memgator.site.pages.clear()
     crawl = run(project, by_timemap(memgator))
-    assert crawl.items[0]["status"] == "none"
-    assert crawl.errors == []
+    assert (crawl.items[0]["status"], crawl.errors) == ("none", [])
 
 
 def test_an_archive_whose_robots_txt_forbids_it_is_left_out_and_named(

@@ -58,8 +58,7 @@ def test_an_update_lies_in_the_middle_of_the_gap_in_which_it_was_seen(
 )
 def test_gaps_that_keep_their_state_are_one_window(gaps, kind):
     windows = cut(*gaps, threshold_days=0)
-    assert windows.counts.tolist() == [6]
-    assert windows.kind.tolist() == [kind]
+    assert (windows.counts.tolist(), windows.kind.tolist()) == ([6], [kind])
 
 
 def test_a_window_counts_its_days_from_the_update_before_it():

@@ -13,7 +13,7 @@ from crawl_support import observed, open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
 from hacs_crawler.parts.last_items import ENOUGH_ITEMS, Kept, LastItems
-from hacs_crawler.state import Page, Visit, merged
+from hacs_crawler.state import MOST_AWAY, Page, Visit, merged
 from hacs_crawler.watch import item_key
 
 URL = "http://a.example/"
@@ -71,6 +71,29 @@ async def test_without_a_key_the_only_item_of_a_page_is_kept(tmp_path: Path) -> 
 async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path) -> None:
     assert await kept_after(tmp_path, of(1)) == of(1)
     assert await kept_after(tmp_path, of(1, 2), reason="doubtful") == of(1)
+
+
+LAMP = {"name": "Lamp", "price": 9, "stock": 4, "url": URL}
+
+
+@pytest.mark.parametrize(
+    ("item", "is_doubted"),
+    [
+        ({"name": "Sign in", "price": None, "stock": "", "url": URL}, True),
+        ({"name": "Just a moment 7f3a", "url": URL}, True),
+        ({**LAMP, "price": None, "stock": None}, False),
+        ({"name": "Lamp 2", "price": 10, "stock": 5, "url": URL}, False),
+    ],
+)
+async def test_an_item_with_fewer_values_and_none_of_those_before_is_not_the_pages(
+    item: Item, is_doubted: bool, tmp_path: Path
+) -> None:
+    await kept_after(tmp_path, [{**LAMP}], HACS_WATCH="items")
+    async with open_crawl(tmp_path, HACS_WATCH="items") as crawl:
+        part = crawl.parts.of(LastItems)
+        await part.answered(Request(URL), Response(URL), URL)
+        doubted = [part.doubts(Page(URL, failures=n), item, frozenset()) for n in (0, MOST_AWAY)]
+    assert doubted == [is_doubted, False]
 
 
 KEYLESS = {"HACS_WATCH_KEY": ""}

@@ -93,8 +93,7 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     state = state_of(*visits, Visit(url, 995 * DAY, News.FAILED))
     found = make_plan(state, options(), NOW)
     assert found.visits.tolist() == [3]
-    assert found.updates.tolist() == [1]
-    assert found.failures.tolist() == [1]
+    assert (found.updates.tolist(), found.failures.tolist()) == ([1], [1])
     assert found.days_since_visit.tolist() == [10.0]
     assert found.days_since_update.tolist() == [20.0]
     page = next(state.pages())

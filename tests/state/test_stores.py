@@ -54,8 +54,7 @@ def change(page_id: int, seen: int = 0, at: int = 100) -> Change:
 
 def test_nothing_is_known_to_an_empty_store_and_nothing_to_do_is_done(store: Store) -> None:
     assert store.load([1, 2]) == {}
-    assert store.count() == 0
-    assert list(store.all_rows()) == []
+    assert (store.count(), list(store.all_rows())) == (0, [])
     assert store.write([]) == store.load([]) == {}
     assert len(store.rows(np.zeros(0, np.int64))) == 0
     assert store.annotations("kind", []) == store.annotate("kind", []) == {}

@@ -46,8 +46,7 @@ def test_two_sites_are_compared_as_by_hand() -> None:
     """psi = (1/2, -1/2), leverage 1/2, so rho = (1, -1), and s^2 = 1/2 (1 + 1)."""
     found = without_past(tally([3, 1], [10, 10]), tally([1, 1], [10, 10]), [1, 1])
     assert found.log_ratio == pytest.approx(math.log(2))
-    assert found.error == pytest.approx(1.0)
-    assert found.freedom == 1.0
+    assert (found.error, found.freedom) == (pytest.approx(1.0), 1.0)
 
 
 def test_a_visit_elsewhere_is_worth_less_than_the_mean_one() -> None:

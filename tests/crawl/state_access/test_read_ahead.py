@@ -140,8 +140,7 @@ async def test_a_page_that_was_still_to_be_read_at_the_end_is_not_read_of_a_clos
     await world.write_behind.close()
     await world.wait(GATHER_SECONDS)
     assert waiting.done()
-    assert world.road.reads == []
-    assert world.errors == []
+    assert (world.road.reads, world.errors) == ([], [])
 
 
 async def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: StateAccess) -> None:

@@ -29,8 +29,7 @@ async def test_a_visit_tells_what_it_brought_before_anything_is_written(world: S
     assert list(second.before.visits) == [1 * DAY]
     assert list(second.after.visits) == [1 * DAY, 2 * DAY]
     assert world.write_behind.page(A) == second.after
-    assert world.write_behind.waiting == 2
-    assert world.days(A) == []
+    assert (world.write_behind.waiting, world.days(A)) == (2, [])
 
 
 async def test_a_visit_to_a_page_that_was_not_read_is_not_known_to_be_first_and_is_written(
@@ -115,8 +114,7 @@ async def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is
     assert world.write_behind.waiting == 0
     assert world.days(A) == world.days(B) == [1]
     assert [one.visit.url for one in world.recorded] == [A, B]
-    assert len(world.errors) == 10
-    assert world.timers.waiting == []
+    assert (len(world.errors), world.timers.waiting) == (10, [])
     assert "the state is away; waiting in memory: 1 visit; next try in 0.5 s" in caplog.text
     assert caplog.messages[-1] == "The state is back: 2 visits written that waited"
     await world.visit(A, 2)
@@ -244,8 +242,7 @@ async def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: 
     assert world.write_behind.waiting == 2, "that is few enough"
     world.write_behind.record(visit(A, 3))
     await world.write_behind.make_room()
-    assert world.write_behind.waiting == 0
-    assert world.write_behind.lost == 0
+    assert (world.write_behind.waiting, world.write_behind.lost) == (0, 0)
 
 
 @pytest.mark.parametrize("comes_back", [False, True])

@@ -200,8 +200,7 @@ def test_with_both_corrections_weibull_is_worst_at_the_next_update(
 
 def test_pages_without_any_update_have_tables_without_numbers() -> None:
     found = localized_tables(evaluate_localized([points_of([], [])], "none"))
-    assert found["table1"]["pages"] == 2
-    assert found["table1"]["updates_max"] == 1
+    assert (found["table1"]["pages"], found["table1"]["updates_max"]) == (2, 1)
     assert found["table2"]["weibull"]["all"] is None
     none = {"observed": 0, "premature": 0, "precision": None, "visits": None}
     assert found["table4"]["weibull"] == none

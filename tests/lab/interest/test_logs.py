@@ -88,8 +88,7 @@ def test_robots_are_left_out_by_their_names_and_by_their_manners() -> None:
         ]
     )
     assert list(rows(reader.views()).values()) == [1]
-    assert reader.requests == 5
-    assert reader.robots == 4
+    assert (reader.requests, reader.robots) == (5, 4)
 
 
 def test_assets_failures_and_other_methods_are_no_views() -> None:

@@ -62,8 +62,7 @@ def rows(views: Views) -> list[tuple[str, str, float]]:
 def test_a_window_is_the_last_days_on_record_of_pages_with_enough_views() -> None:
     views = views_of({"/a": [50.0] * 10, "/b": [1.0] * 10, "/c": [0.0] * 10})
     window = window_of(views, days=4, least_views=60)
-    assert window.pages == ["/a"]
-    assert window.left_out == 1
+    assert (window.pages, window.left_out) == (["/a"], 1)
     assert (window.first_day, window.days) == (FIRST + 6, 4)
     assert window.views.tolist() == [[50.0] * 4]
 
@@ -85,8 +84,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, bins_a_day: int) -> None:
         bins_a_day,
     )
     again = read(tmp_path, b"".join(views_csv(views)))
-    assert again.bins_a_day == bins_a_day
-    assert again.pages == views.pages
+    assert (again.bins_a_day, again.pages) == (bins_a_day, views.pages)
     assert again.bin.tolist() == views.bin.tolist()
     assert again.views.tolist() == views.views.tolist()
 

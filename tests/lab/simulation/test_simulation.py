@@ -219,8 +219,7 @@ def test_a_scenario_in_which_nothing_can_happen_is_refused(
 def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
     daily = scenario([[(1.5, 1)], [(2.5, 1)], [(20.0, 1)]], days=28, budget=3)
     weekly = replace(daily, every=7, budget=1)
-    assert weekly.run_budget == 7
-    assert len(weekly.days()) == 4
+    assert (weekly.run_budget, len(weekly.days())) == (7, 4)
     found = compete(weekly, "brute-force")
     assert (found.hits, found.visits) == (3, 12)
     assert found.mean_delay_days == pytest.approx((5.5 + 4.5 + 1.0) / 3)
