@@ -82,17 +82,10 @@ def test_files_in_git_are_pages_that_commits_update(
     files = [tmp_path / "out" / f"{name}.csv" for name in ("pages", "updates", "captures")]
     timelines = read_timelines(*files)
     # "A b" has another site than "a-b", though both would be called so; what was deleted is no page
-    assert [site[:12] for site in timelines.sites] == [
-        "https://a-b-",
-        "https://a-b.",
-        "https://c.ex",
-    ]
+    assert [one[:12] for one in timelines.sites] == ["https://a-b-", "https://a-b.", "https://c.ex"]
     first = parse_day("2024-01-01", "")
-    assert timelines.first_seen.tolist() == [
-        first,
-        first + DAY,
-        first,
-    ]  # the last was renamed since
+    # the last was renamed since
+    assert timelines.first_seen.tolist() == [first, first + DAY, first]
     assert timelines.updates.of(0).tolist() == [first + (day - 1) * DAY for day in days]
     assert len(timelines.updates.at) == len(days)
 

@@ -160,12 +160,8 @@ def test_without_files_pages_are_made_up(tmp_path: Path) -> None:
     found = rows_of(tmp_path / "out.csv")
     assert {row["table"] for row in found} == {"table1", "table2", "table3", "table4", "figure1"}
     assert values(found, "table1", "pages") == {"": 500.0}
-    assert set(values(found, "table4", "weibull")) == {
-        "observed",
-        "premature",
-        "precision",
-        "visits",
-    }
+    names = {"observed", "premature", "precision", "visits"}
+    assert set(values(found, "table4", "weibull")) == names
     assert "Table 1: the data (synthetic)" in done.stdout
     assert "Figure 1" in done.stdout
 

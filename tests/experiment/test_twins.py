@@ -287,21 +287,13 @@ def test_twins_of_other_experiments_are_no_twins() -> None:
 
 def test_an_end_joins_what_both_saw_and_can_be_repeated() -> None:
     own, other = crawled()
-    visits = {
-        (page.url, at)
-        for state in (own, other)
-        for page in state.pages()
-        if page
-        for at in page.visits
-    }
+    pages = [page for state in (own, other) for page in state.pages() if page]
+    visits = {(page.url, at) for page in pages for at in page.visits}
     outcomes = len(own.outcomes()) + len(other.outcomes())
     end(own, [other], PLACES)
     assert {(page.url, at) for page in own.pages() if page for at in page.visits} == visits
     assert len(own.outcomes()) <= outcomes
-    assert {label.policy for label in own.labels_of(own.outcomes()).values()} == {
-        "hacs",
-        "last-obs",
-    }
+    assert {one.policy for one in own.labels_of(own.outcomes()).values()} == {"hacs", "last-obs"}
     with pytest.raises(HacsError, match="is not a twin: there is nothing to end"):
         end(own, [other], PLACES)
 
