@@ -21,7 +21,7 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.part import LONGEST_WAIT_SECONDS, PutBackError
-from hacs_crawler.crawl.scrapy_internals import is_closing
+from hacs_crawler.crawl.scrapy_internals import is_closing, message_of
 from hacs_crawler.outcome import NotObserved
 from hacs_crawler.utils.loop import sleep
 
@@ -101,7 +101,7 @@ class PageMemoryMiddleware:
         mark_answered(request)
         reason = "refused" if isinstance(exception, IgnoreRequest) else "error"
         # in a few words, and without the host: causes are counted
-        words = str(exception).partition(":")[0].strip(" .")
+        words = message_of(exception).partition(":")[0].strip(" .")
         cause = words if words and not words.startswith(("[", "<")) else type(exception).__name__
         self._crawl.stats.count_not_observed(reason, url, cause=cause)
         self._crawl.record_failure(url, tag_of(request).prediction)

@@ -16,6 +16,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.idle_settings import unknown_argument
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import is_html, tree_of
+from hacs_crawler.crawl.scrapy_internals import message_of
 from hacs_crawler.crawl.seeds import Rounds, planned_seeds, seeds_of
 from hacs_crawler.demo.play import SEEDS, Play, begin
 from hacs_crawler.exceptions import HacsError
@@ -295,5 +296,5 @@ class ScholarSpider(Spider):
         # for a truncated answer, this is Twisted's response
         response = getattr(failure.value, "response", None)
         status = getattr(response, "status", None)
-        reason = failure.getErrorMessage() if status is None else f"status {status}"
+        reason = message_of(failure.value) if status is None else f"status {status}"
         self.logger.warning("%s was not seen: %s", printable(request.url), printable(reason))

@@ -22,6 +22,8 @@ from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionClosed
+from twisted.web.client import ResponseFailed
 
 # Whether private methods of Scrapy take the spider as an argument.
 _GETS_SPIDER = scrapy.version_info < (2, 14)
@@ -294,3 +296,13 @@ def _engine_of(crawler: Crawler) -> Any:
 class _NoFilter:
     def request_seen(self, request: Request) -> bool:
         return False
+
+
+def message_of(error: BaseException | None) -> str:
+    """Return an exception's message; if a connection ended early, why it did."""
+    # from 2.14 on, Scrapy's own exception has Twisted's as its cause
+    failed = error if isinstance(error, ResponseFailed) else getattr(error, "__cause__", None)
+    if not isinstance(failed, ResponseFailed) or not failed.reasons:
+        return str(error)
+    reason = failed.reasons[0].value
+    return "connection closed" if isinstance(reason, ConnectionClosed) else str(reason)

@@ -21,7 +21,9 @@ from scrapy.crawler import Crawler, CrawlerRunner
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
+from twisted.web.client import ResponseNeverReceived
 
 from crawl_support import new_crawler, settled
 from hacs_crawler.crawl.scrapy_internals import (
@@ -35,6 +37,7 @@ from hacs_crawler.crawl.scrapy_internals import (
     is_closing,
     is_parsing,
     mark_as_failed,
+    message_of,
     wake,
 )
 from hacs_crawler.utils.loop import begin
@@ -477,3 +480,12 @@ def test_a_spider_closes_once_the_items_of_its_start_are_processed(crawling: Run
         lambda: close_after_start_items(crawl.crawler), signals.spider_opened, weak=False
     )
     crawling(crawl, act)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"), [(ConnectionDone(), "connection closed"), (OSError("no route"), "no route")]
+)
+def test_a_broken_connection_has_the_message_of_its_reason(reason: Exception, said: str) -> None:
+    wrapped = OSError("[<Failure>]")
+    wrapped.__cause__ = plain = ResponseNeverReceived([Failure(reason)])
+    assert (message_of(plain), message_of(wrapped), message_of(reason)) == (said, said, str(reason))
