@@ -238,7 +238,7 @@ class Crawl:
                 if self._needs_answers and causes and not self.stats.answers:
                     self._end_with_error(f"not one page answered: {causes}")
                 await self._sum_up()
-                self.stats.log_if_few_were_pages(self.config.pages)
+                self.stats.log_if_few_were_pages(self.config.pages, self.config.ranking.budget)
                 await log_unmatched(self.config, self.stats, state)
             self.is_open, self._is_closed = False, True
             await state.once(State.close)

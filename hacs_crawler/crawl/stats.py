@@ -376,7 +376,7 @@ class CrawlStats:
                 * (self.watched in {"link", "thing"}),
             )
 
-    def log_if_few_were_pages(self, pages: Pages) -> None:
+    def log_if_few_were_pages(self, pages: Pages, budget: int | None) -> None:
         """Log if HACS_PAGES takes few of the crawl's requests, or none, for pages."""
         is_none = not self.has_pages and self.not_a_page is not None
         if is_none and isinstance(pages, tuple):
@@ -390,8 +390,9 @@ class CrawlStats:
         seen, of_pages = self.readable_answers, min(self.answers, self.readable_answers)
         if (is_none and seen) or (seen >= LEAST_RESPONSES and of_pages < FEW_PAGES_SHARE * seen):
             logger.info(
-                "Only start requests are ranked and recorded, %d of %s: set HACS_PAGES = "
+                "Only start requests are ranked and recorded, %d of %s%s: set HACS_PAGES = "
                 '"all", or to URL patterns, to include pages that callbacks or a queue request',
                 of_pages,
                 counted(seen, "request"),
+                f", and HACS_BUDGET = {budget} does not limit the others" * (budget is not None),
             )

@@ -203,11 +203,11 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
 @pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])
 def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, is_said):
     stats.not_a_page, stats.readable_answers = "http://a.example/1", 1
-    stats.log_if_few_were_pages(pages)
+    stats.log_if_few_were_pages(pages, None)
     assert ("HACS_PAGES" in caplog.text) is is_said
     stats.count("dropped/budget")
     caplog.clear()
-    stats.log_if_few_were_pages(())
+    stats.log_if_few_were_pages((), None)
     assert caplog.messages == []
 
 
@@ -215,11 +215,12 @@ def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, 
 def test_a_crawl_with_few_answers_of_pages_says_how_many(stats, caplog, answers, readable, is_said):
     stats.count("visits", answers)
     stats.answers, stats.readable_answers = answers, readable
-    stats.log_if_few_were_pages("start")
-    said = [f"recorded, {answers} of {readable} requests: set" in caplog.text]
-    assert said == [is_said]
+    for budget, and_ in ((None, ""), (9, ", and HACS_BUDGET = 9 does not limit the others")):
+        stats.log_if_few_were_pages("start", budget)
+        said = [f"recorded, {answers} of {readable} requests{and_}: set" in caplog.text]
+        assert said == [is_said]
     caplog.clear()
-    stats.log_if_few_were_pages("all")
+    stats.log_if_few_were_pages("all", 9)
     assert caplog.messages == []
 
 
