@@ -37,8 +37,8 @@ def rank(
 ) -> None:
     """Show the pages that a crawl of all known pages would visit now, and why.
 
-    `scrapy crawl scholar -a seeds=state` visits them in this order. With --json, every page is a
-    line of JSON. The pages of several shards are ranked together.
+    With HACS_REVISIT a crawl begins with its spider's pages in this order. With --json, every page
+    is a line of JSON. The pages of several shards are ranked together.
     """
     with opened(settings, shards) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN
@@ -48,7 +48,8 @@ def rank(
             logger.info(NO_PAGES, place_of(config))
             return
         rows = plan_table(plan, state)
-        show_rows(rows, lambda: [_table(rows)], csv, is_json=json)
+        by_p = config.ranking.ranks_by_p
+        show_rows(rows, lambda: [_table(rows, by_p=by_p)], csv, is_json=json)
         logger.info(
             "%d of %s shown; skipped: %d gone, %s%d below the threshold, %d over budget or limit",
             len(plan),
@@ -60,7 +61,7 @@ def rank(
         )
 
 
-def _table(rows: Table) -> RichTable:
+def _table(rows: Table, *, by_p: bool) -> RichTable:
     rates = zip(rows["rate_per_day"].tolist(), rows["rate_is_prior"].tolist(), strict=True)
     last_visit, last_update = (
         [days_text(days) if math.isfinite(days) else "-" for days in rows[name].tolist()]
@@ -70,6 +71,8 @@ def _table(rows: Table) -> RichTable:
         "rank": rows["rank"],
         "p": map(chance_text, rows["p"].tolist()),
     }
+    if by_p and rows["failures"].any():
+        columns["ranked as"] = map(chance_text, (rows["p"] * 0.5 ** rows["failures"]).tolist())
     if (rows["weight"] != 1).any():
         columns["weight"] = rows["weight"].tolist()
     if rows["is_overdue"].any():

@@ -165,12 +165,14 @@ class Forecast:
 
     `rank` (from 1) is its place among the `ranked` pages, ignoring the budget; None if it waits or is
     below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all other pages
-    stay as they are; None if unknown. `p_alone` is p without siblings. `p_to_pass` is the threshold, or
-    the p of the last page within the budget; None if the policy does not rank by p.
+    stay as they are; None if unknown. `p_alone` is p without siblings. `p_halved` is p, halved by each
+    failed attempt, by which policies rank that rank by p. `p_to_pass` is the threshold, or `p_halved` of
+    the last page within the budget; None if the policy does not rank by p.
     """
 
     reason: BlockReason
     p: float
+    p_halved: float
     p_alone: float
     rate_per_day: float
     rank: int | None
@@ -221,7 +223,7 @@ def forecast_of(
         if reason is BlockReason.THRESHOLD:
             p_to_pass = options.threshold
         elif options.ranks_by_p:
-            p_to_pass = float(whole.p[most - 1])
+            p_to_pass = float(whole.p[most - 1] * 0.5 ** whole.failures[most - 1])
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
@@ -233,6 +235,7 @@ def forecast_of(
     return Forecast(
         reason=reason,
         p=float(present.p[own]),
+        p_halved=float(present.p[own] * 0.5 ** present.failures[own]),
         p_alone=float(at_age(0.0, replace(options, siblings=False)).p[own]),
         rate_per_day=float(present.rate_per_day[own]),
         rank=int(places[0]) + 1 if len(places) else None,

@@ -32,6 +32,7 @@ def folder(tmp_path: Path) -> Path:
 def test_pages_come_in_the_order_of_their_p_with_what_made_it(folder: Path) -> None:
     header, *lines = hacs(folder, "rank").stdout.splitlines()
     assert "update every  last visit  last update  visits  updates  failed  URL" in header
+    assert ("ranked as" in header, lines[1].split()[1:3]) == (True, ["1.0000", "0.5000"])
     assert [line.split()[-1] for line in lines] == [URLS[1], URLS[4], URLS[2], URLS[0]]
     assert lines[0].split()[-8:] == ["10", "d", "10", "d", "4", "3", "0", URLS[1]]
     assert lines[1].split()[-6:] == ["-", "-", "0", "0", "1", URLS[4]]

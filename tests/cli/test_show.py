@@ -121,6 +121,8 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
         "4 visits kept since 2011-01-26 00:00, 1 with an update; last 10 d"
     )
     assert facts["failures"].startswith("1 attempt since then failed, the last one 2024-10-02")
+    p, halved = facts["p now"].split(", ranked as ")
+    assert halved == f"{float(p) / 2:.4f}: each failed attempt halves it"
     assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
