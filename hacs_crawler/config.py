@@ -249,7 +249,13 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """
             Dotted path of a function that returns the current time. It takes no arguments and
             returns seconds since 1970 UTC, for demonstrations and tests. Recording and ranking use
-            it; timeouts and pauses do not. Use a separate state with such a clock.
+            it; timeouts and pauses do not. Use a separate state with such a clock. With this
+            function, `"myproject.clock.now"`, the command `DAY=7 scrapy crawl shop` is a run in a week:
+
+            ```python
+            def now():  # in myproject/clock.py, which imports os and time
+                return time.time() + 86_400 * int(os.environ.get("DAY", "0"))
+            ```
             """,
             _clock,
             default="time.time",

@@ -359,7 +359,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if reason is BlockReason.NOTHING:
         bounds = ("budget", ranking.budget), ("threshold", ranking.least_p)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
-        hint = " (with HACS_REVISIT, any)" * (config.repeats_requests and not config.revisit)
+        hint = " (with HACS_REVISIT, any does)" * (config.repeats_requests and not config.revisit)
         return f"in the next crawl that requests it{hint}{f', within {bound}' * bool(bound)}"
     at = minute_text(forecast.at or 0)
     if reason is BlockReason.EARLY:

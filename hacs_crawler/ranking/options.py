@@ -168,8 +168,9 @@ class RankingOptions:
             """
             The share of the budget for pages never seen, one page at least, if
             [HACS_PAGES](pages.md#which-requests-are-pages) is not `"start"` or `HACS_REVISIT` is set.
-            Otherwise pages never seen come first. An unused part goes to known pages at the end: half
-            of it, then half of the rest, and so on, as these may lead to pages never seen.
+            Otherwise pages never seen come first. If not enough of these are found, known pages get the
+            rest at the end of the run, in steps, as they may lead to pages never seen: of 100 visits,
+            20 are for pages never seen; if none is found, known pages get 10 of these, then 5, 3, 1, 1.
             """,
             default=0.2,
             kind=Share,
@@ -195,8 +196,9 @@ class RankingOptions:
             """
             The least and the most days between two visits, by patterns for URLs:
             `{"/news/": [1, 30]}`; None is no bound. A page is not visited before the least days have
-            passed, and comes before all others once the most have, with every policy. For a visit in
-            each daily run, use 0.9. See [Weights and intervals](policies.md#weights-and-intervals).
+            passed, and comes before all others once the most have, with every policy. As two daily
+            runs may be a little less than a day apart, use 0.9 for a visit in each of them. See [Weights
+            and intervals](policies.md#weights-and-intervals).
             """,
             intervals_of,
             default={},

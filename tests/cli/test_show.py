@@ -186,7 +186,7 @@ def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None
         (url(1), "BUDGET=2", "when it passes the last page within the budget (p = "),
         (url(1), "BUDGET=2", "if no other page changes"),
         (url(1), "THRESHOLD=0.6", "when it passes the threshold of 0.6"),
-        (url(1), "PAGES=all", "in the next crawl that requests it (with HACS_REVISIT, any)\n"),
+        (url(1), "PAGES=all", "in the next crawl that requests it (with HACS_REVISIT, any does)\n"),
         (ADA, "BUDGET=2", f"  next visit  {gone}\n"),
         (ADA, "THRESHOLD=0.6", f"  next visit  {gone}\n"),
         (ADA, "PAGES=all", f"  next visit  when a crawl requests it; with a budget {gone}\n"),
