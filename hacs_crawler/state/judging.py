@@ -34,8 +34,10 @@ FEWEST_GONE: Final = 3
 MOST_AWAY: Final = 5
 # If more first visits than this showed the same few marks, those were the page's.
 MOST_FIRST: Final = 2
-# Only a visit with at least this many new marks makes the first visits doubtful.
+# Only a visit with at least this many new marks makes the first visits doubtful, ...
 FEWEST_AFTER_FIRST: Final = 6
+# ... and only first visits with at most this many: more are a page, which was replaced by a larger one.
+MOST_AT_FIRST: Final = 10
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
@@ -132,4 +134,5 @@ def _is_part(shown: int, gone: int, fewest: int) -> bool:
 
 def _is_little(shown: int, gone: int, come: int) -> bool:
     """Whether a first visit showed little, and the next one much, with few of the same marks."""
-    return 2 * gone > shown and come >= max(FEWEST_AFTER_FIRST, 2 * shown)
+    is_much_after = come >= max(FEWEST_AFTER_FIRST, 2 * shown)
+    return 2 * gone > shown and shown <= MOST_AT_FIRST and is_much_after

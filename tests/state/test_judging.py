@@ -180,6 +180,8 @@ LACKS_2, LACKS_3, LINKS, MARKS = page(2, 10), page(3, 10), FEWEST_LINKS, FEWEST_
         (MARKS, [page(50, 54), page(0, 7)], [page(50, 54), page(0, 7)]),
         (MARKS, [page(9, 10, 50, 51), A], [None, A]),
         (MARKS, [page(9, 10, 50), A], [page(9, 10, 50), A]),
+        (MARKS, [A, *[page(20, 60)] * 2], [None, page(20, 60), page(20, 60)]),
+        (MARKS, [page(0, 11), *[page(20, 60)] * 2], [page(0, 11), None, page(20, 60)]),
     ],
 )
 def test_visits_that_did_not_show_the_page_are_left_out(
