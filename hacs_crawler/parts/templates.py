@@ -3,7 +3,8 @@
 Marks that are new on most pages of a site in one run belong to the template, and are not updates.
 If pages show identical marks in one run, but showed others before, the visits did not show the pages: it
 was a block page or a login, unless they stay so for several runs. The same holds for the first visits of
-pages that all showed identical marks, once most of these pages show others.
+pages that all showed identical marks, once most of these pages show others, and for a page's first visit
+that hardly showed other links than most pages.
 """
 
 import math
@@ -51,6 +52,8 @@ MOST_FIRST_VISITS: Final = 5
 MOST_SHARE: Final = 0.5
 # If more than this share of the pages had marks of their own, a few that lost them are evidence.
 OWN_SHARE: Final = 0.9
+# So many pages of a site are enough to know the links of its frame.
+FRAME_PAGES: Final = 20
 # How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
 # The stats of an update that is taken back; the last counts ranked pages.
@@ -105,6 +108,13 @@ class _Site:
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
+    # Of the first pages with links: their number, and how many of them showed a link.
+    framed: int = 0
+    links: Counter[int] = field(default_factory=Counter)
+    # Pages with one earlier visit, which showed other links: its second, and the links then and now.
+    after_first: list[tuple[_Changed, int, frozenset[int], frozenset[int]]] = field(
+        default_factory=list
+    )
     # Known pages with few marks: their number, those that `doubts` rejected, the hashes of their earlier
     # marks, these by the hash of the marks now, and the hashes of marks that should name a page.
     few: int = 0
@@ -133,6 +143,11 @@ class _Site:
         is_clear = is_named and len(self.earlier) > OWN_SHARE * self.few
         return pages >= FEWEST_ALIKE and (is_clear or pages > MOST_SHARE * self.few)
 
+    def own(self, links: frozenset[int]) -> set[int]:
+        """Return the links that are not shown by most pages."""
+        most = max(MOST_SHARE * self.framed, FEWEST_ALIKE)
+        return {link for link in links if self.links[link] <= most}
+
     def unread(self) -> tuple[list[tuple[str, int]], list[_Changed]]:
         """Return the visits at which different pages showed identical marks, and false updates."""
         urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
@@ -153,6 +168,15 @@ class _Site:
             if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * among:
                 urls_and_times += [(changed.url, at) for changed, times, _ in pages for at in times]
                 false += [changed for changed, _, _ in pages]
+        for changed, at, links, now in self.after_first:
+            # a page may begin with the site's frame alone, but hardly gains many links at once
+            mine, gained = self.own(links), self.own(now - links)
+            is_frame = (
+                len(mine) < FEWEST_GONE and 2 * len(mine) < len(links) and mine.isdisjoint(now)
+            )
+            if is_frame and len(gained) >= FEWEST_GONE:
+                urls_and_times.append((changed.url, at))
+                false.append(changed)
         return urls_and_times, false
 
     def template_visits(self) -> list[_Changed]:
@@ -214,6 +238,9 @@ class Templates(CrawlPart):
                 and len(before.visits) <= MOST_FIRST_VISITS
                 and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
             )
+            if not is_chosen and (site := self._sites[menu_id(visit.url)]).framed < FRAME_PAGES:
+                site.framed += 1
+                site.links.update(visit.marks)
             if is_same and not is_chosen:  # like most visits
                 if has_begun and self._marks < MOST_MARKS:
                     self._marks += _MARKS_OF_VISIT
@@ -264,6 +291,8 @@ class Templates(CrawlPart):
         changed = _Changed.of(visited, self._crawl.config.estimation.updates)
         if has_begun and has_room and content != had:
             site.begun.setdefault(key, []).append((changed, before.shown_at, content))
+            if len(before.visits) == 1 and not is_chosen:
+                site.after_first.append((changed, before.visits[0], shown_before, marks))
         if content != had and has_room and (shown_before or site.visits):
             self._marks += _MARKS_OF_VISIT
             lost = shown_before - marks

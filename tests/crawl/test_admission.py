@@ -74,8 +74,7 @@ def test_one_of_more_priority_comes_before_those_that_wait_longer(world: World) 
 def test_what_a_part_says_of_one_holds_for_its_slot_until_then(world: World) -> None:
     world.until["a.example"] = 10.0
     world.add("http://a.example/1", "http://a.example/2", "http://a.example/3")
-    assert world.asked == ["http://a.example/1"]
-    assert [*world.requests.slots] == ["a.example"]
+    assert (world.asked, [*world.requests.slots]) == (["http://a.example/1"], ["a.example"])
     assert not world.keeps(Request("http://b.example/"), "b.example")
     world.timers.go_on(10.0)
     assert not world.requests.slots

@@ -64,8 +64,7 @@ def world(under_way: UnderWay) -> World:
 def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
     world.add("a/1", "b/1", "b/2", "c/1")
     best = world.seeds.best({"a"})
-    assert best[0] == "b"
-    assert world.send_of("b") == "b/1"
+    assert (best[0], world.send_of("b")) == ("b", "b/1")
     best = world.seeds.best({"a", "c"})
     assert best[0] == "b", "though it is busy"
     assert world.seeds.best({"a", "b", "c"}) is None
@@ -257,8 +256,7 @@ def test_what_is_being_ranked_is_not_held_and_not_lost_until_it_was_ranked() -> 
     unranked = filled(3)
     ranking, page_ids = unranked.begin_ranking(is_filtered)
     assert page_ids == [0, 1, 2]
-    assert len(unranked) == 0
-    assert unranked.all() == ranking
+    assert (len(unranked), unranked.all()) == (0, ranking)
     unranked.end_ranking([], [])
     assert unranked.all() == []
 

@@ -170,15 +170,13 @@ async def test_within_a_budget_the_best_are_sent_once_no_better_ones_can_come(
         world.add(QUIET, LIVELY)
         assert not world.ranker.wants_ranking
         await world.ranker.rank_ahead()
-        assert world.calls["wake"] == 1
-        assert world.sent() == []
+        assert (world.calls["wake"], world.sent()) == (1, [])
         assert world.ranker.has_work
         assert await world.rank() == [LIVELY]
         assert (world.dropped, world.crawl.stats.get("dropped/budget")) == ([QUIET], 1)
         assert await world.rank(QUIET) == []
         world.ranker.begin_round()
-        assert world.calls["forget"] == 1
-        assert await world.rank(QUIET) == [QUIET]
+        assert (world.calls["forget"], await world.rank(QUIET)) == (1, [QUIET])
 
 
 @pytest.mark.parametrize("is_dropped", [True, False])
@@ -201,8 +199,7 @@ async def test_seeds_that_are_left_when_the_crawl_is_over_are_dropped_or_given_b
 async def test_what_is_being_ranked_when_the_crawl_ends_is_not_sent(ranking: Make) -> None:
     async with ranking() as world:
         world.part.during = world.ranker.take_all
-        assert await world.rank(QUIET) == []
-        assert world.crawl.stats.get("seeds") == 0
+        assert (await world.rank(QUIET), world.crawl.stats.get("seeds")) == ([], 0)
         assert not world.ranker.has_work
 
 

@@ -252,8 +252,7 @@ def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
     page = HtmlResponse("http://a.example/", body=f'<a href="{URL}">x</a>'.encode())
     (first,) = spider._requests_to_follow(page)
     request = again(spider, recipe_of(first, spider))
-    assert request.callback == spider._callback
-    assert request.meta["rule"] == 0
+    assert (request.callback, request.meta["rule"]) == (spider._callback, 0)
     spider._rules = []
     assert again(spider, recipe_of(first, spider)) is None
 

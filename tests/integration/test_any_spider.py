@@ -58,8 +58,7 @@ def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
     """
     )
     crawl = any_spider.run(code, HACS_BUDGET=1)
-    assert crawl.log.count("parsed data:") == 2
-    assert crawl.log.count("parsed http:") == 1
+    assert (crawl.log.count("parsed data:"), crawl.log.count("parsed http:")) == (2, 1)
     assert crawl.stat("hacs/visits") == 1
     assert not list(any_spider.folder.glob("*.lock")), "which only shards have"
 
@@ -165,8 +164,7 @@ def test_a_project_that_switches_something_of_it_off_is_told_and_still_recorded(
     assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
     assert "SCHEDULER is set to scrapy.core.scheduler.Scheduler" in crawl.log
     assert "HACS_INNER_SCHEDULER" in crawl.log
-    assert crawl.stat("hacs/visits") == 4
-    assert len(site.visited()) == 4
+    assert (crawl.stat("hacs/visits"), len(site.visited())) == (4, 4)
 
 
 @pytest.mark.parametrize(

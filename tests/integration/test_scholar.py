@@ -134,8 +134,7 @@ def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     assert "1 x connection closed" in crawl.log
     crawl = project.crawl(seeds[:1], HACS_BUDGET=1)
     assert "HACS visited 0 pages. 1 page is gone and waits." in crawl.log
-    assert site.visited() == []
-    assert crawl.stat("hacs/dropped/gone") == 1
+    assert (site.visited(), crawl.stat("hacs/dropped/gone")) == ([], 1)
     assert "HACS_BUDGET = 1 applies to the seeds" in crawl.log
 
 
@@ -150,8 +149,7 @@ def test_a_redirected_seed_stays_the_seeds_page_wherever_it_leads(
         site.pages[path] = (302, {"Location": target}, b"")
     urls = [f"{site.url}{path}" for path in (*leads, "/there/")]
     crawl = project.crawl(urls, RETRY_ENABLED=False, REDIRECT_MAX_TIMES=3)
-    assert crawl.stat("hacs/visits") == 2
-    assert crawl.stat("hacs/not_observed") == 3
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed")) == (2, 3)
     assert crawl.stat("hacs/not_observed/unfinished") == 1
     pages = [project.page(url) for url in urls]
     found = [(len(page.visits), len(page.spells.marks), page.failures) for page in pages if page]
@@ -163,8 +161,7 @@ def test_a_host_that_asks_to_be_left_alone_is(site: Site, project: Project) -> N
     site.pages["/~a/"] = (429, {"Retry-After": "3600"}, b"slow down")
     site.set("/~b/")
     crawl = project.crawl([f"{site.url}/~a/", f"{site.url}/~b/"], status=1, DOWNLOAD_DELAY=0.2)
-    assert site.visited() == ["/~a/"]
-    assert crawl.stat("hacs/not_observed/refused") == 2
+    assert (site.visited(), crawl.stat("hacs/not_observed/refused")) == (["/~a/"], 2)
     assert "left alone for 3600 s" in crawl.log
 
 
@@ -229,7 +226,6 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     widened = project.crawl([home], "level=homepage")
     assert (widened.stat("hacs/visits"), widened.stat("hacs/updates")) == (1, 0)
     page = project.page(home)
-    assert page.baselines.tolist() == [page.last_visit]
-    assert len(page.spells.marks) == 3
+    assert (page.baselines.tolist(), len(page.spells.marks)) == ([page.last_visit], 3)
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
     assert project.crawl([home], "level=homepage").stat("hacs/updates") == 1

@@ -192,6 +192,23 @@ async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_othe
 
 
 @pytest.mark.parametrize(
+    ("first", "gained", "unread"),
+    [((), 3, 1), ((7, 8), 3, 1), ((7, 8, 9), 3, 0), ((own(0)[0],), 3, 0), ((), 2, 0)],
+)
+async def test_a_first_visit_that_showed_the_frame_of_the_site_alone_is_no_baseline(
+    first: Sequence[int], gained: int, unread: int, tmp_path: Path
+) -> None:
+    shown = [[*SAME, *own(number)[: max(gained, number)]] for number in range(6)]
+    async with open_crawl(tmp_path) as crawl:
+        part = crawl.parts.of(Templates)
+        for day, of_first in enumerate([[*SAME, *first], shown[0]], 1):
+            batch = visits(day, [of_first, *shown[1:]], LINK_RULES)
+            part.recorded(await crawl.state.once(State.record, batch))
+            await part.round_ended(lambda: False)
+        assert crawl.stats.get("unread_visits") == unread
+
+
+@pytest.mark.parametrize(
     ("first", "second", "flags"),
     [
         (visits(1, [[1], [2], [3]]), [[9]] * 3, 0),

@@ -93,8 +93,7 @@ def see_every_operation(state: State, at: int) -> None:
     assert all(at in page.visits for page in pages)
     assert (state.rows(ids)["last_visit"] >= at).all()
     assert sum(len(found) for found, _ in state.store.all_rows()) == len(URLS)
-    assert state.store.count() == len(URLS)
-    assert len(state.outcomes()) == 0
+    assert (state.store.count(), len(state.outcomes())) == (len(URLS), 0)
     state.store.trim_outcomes(5)
     state.store.write_meta({"x": 1})
     assert state.store.read_meta("x") == 1

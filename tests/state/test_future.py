@@ -121,11 +121,9 @@ def test_what_is_known_as_of_a_day_is_what_the_visits_until_then_tell(
     before = copy(page)
     past = as_of(page, until)
     expected = page_after(*(visit for visit in visits if visit.at <= until))
-    assert page == before
-    assert past.spells == expected.spells
+    assert (page, past.spells) == (before, expected.spells)
     if not any(visit.news is News.REPEATED for visit in visits):
-        assert past.visits == expected.visits
-        assert past.update_times == expected.update_times
+        assert (past.visits, past.update_times) == (expected.visits, expected.update_times)
 
 
 def test_rows_of_many_pages_are_looked_at_without_reading_any(

@@ -286,8 +286,7 @@ def test_a_file_that_another_process_makes_ready_at_the_same_moment_is_waited_fo
 
     _interrupted(monkeypatch, refuse)
     store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", Path())
-    assert asked.count(True) == 3
-    assert store.count() == 0
+    assert (asked.count(True), store.count()) == (3, 0)
     store.close()
 
 
@@ -439,8 +438,7 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
     store = open_state()
     store.write([Change(key, 0, encode_page(page), damaged.tobytes())])
     rows = State(store, Estimation()).rows(np.array([key]))
-    assert rows["updates"].tolist() == [0]
-    assert rows.tobytes() == encode_row(page)
+    assert (rows["updates"].tolist(), rows.tobytes()) == ([0], encode_row(page))
     assert [batch["updates"].tolist() for _, batch in store.all_rows()] == [[0]]
 
 
@@ -504,8 +502,7 @@ def test_all_that_is_kept_by_a_kind_is_streamed_and_its_keys_come_ascending(stor
     for batch in store.all_annotations("asked"):
         assert not found.keys() & batch.keys()
         found |= batch
-    assert found == values
-    assert store.annotated("asked").tolist() == sorted(values)
+    assert (found, store.annotated("asked").tolist()) == (values, sorted(values))
     assert list(store.all_annotations("none")) == store.annotated("none").tolist() == []
 
 

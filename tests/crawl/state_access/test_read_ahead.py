@@ -167,8 +167,7 @@ async def test_a_question_that_can_wait_is_asked_until_the_state_answers(
     await world.end_of_work()
     world.road.open()
     await world.until(asking)
-    assert list(asking.result()) == [page_id_of(A)]
-    assert len(world.errors) == 3
+    assert (list(asking.result()), len(world.errors)) == ([page_id_of(A)], 3)
     assert caplog.messages == ["the state is away; next try in 5 s"] * 3
 
 

@@ -124,8 +124,7 @@ def test_the_error_of_a_constant_rate_is_what_it_is_by_hand() -> None:
     # a window of five updates two days apart; backward, the last four gaps of 10 are a window
     errors.add(points_of([2, 4, 6, 8, 10, 20, 30, 40, 50]))
     found = localized_tables(LocalizedEvaluation("", errors, LocalizedVisits()))
-    assert found["table1"]["windows"] == 2
-    assert found["table1"]["updates_mean"] == 10
+    assert (found["table1"]["windows"], found["table1"]["updates_mean"]) == (2, 10)
     # naive: 1/rate = 2 in the first window (four updates in eight days), and the next gap is 2
     assert found["table2"]["naive"]["all"] == pytest.approx(0.0)
     assert found["table2"]["naive"]["constant"] == pytest.approx(0.0)
@@ -155,8 +154,7 @@ def test_pages_add_up_chunk_by_chunk(result: LocalizedEvaluation) -> None:
         parts.append(Points(whole.days[cut[0] : cut[-1]], cut - cut[0], *ends))
     again = localized_tables(evaluate_localized(parts, "synthetic"))
     known = localized_tables(result)
-    assert again["table1"] == known["table1"]
-    assert again["table4"] == known["table4"]
+    assert (again["table1"], again["table4"]) == (known["table1"], known["table4"])
     assert again["table2"]["weibull"]["all"] == pytest.approx(known["table2"]["weibull"]["all"])
 
 
@@ -178,8 +176,7 @@ def test_visits_come_at_the_rate_of_the_last_window_and_find_what_was_before_the
 def test_pages_of_few_updates_are_not_visited() -> None:
     visits = LocalizedVisits()
     visits.add(points_of([], [5.0], [5.0, 10.0, 20.0, 60.0]))
-    assert visits.pages == 0
-    assert set(visits.visits.values()) == {0}
+    assert (visits.pages, set(visits.visits.values())) == (0, {0})
 
 
 def test_the_order_of_the_paper_s_table_4_comes_out(result: LocalizedEvaluation) -> None:

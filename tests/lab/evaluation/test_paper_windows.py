@@ -110,8 +110,7 @@ def test_the_next_update_of_each_unit() -> None:
 
 def test_pages_of_no_unit_are_left_out() -> None:
     some = history(seen(PAGE, PAGE, updates=((1, 2.0),)), np.array([0, -1]), 1)
-    assert some.capture_days.size == 4
-    assert some.next_updates(0).tolist() == [inf]
+    assert (some.capture_days.size, some.next_updates(0).tolist()) == (4, [inf])
 
 
 days = st.lists(st.tuples(st.integers(1, 60), st.booleans()), max_size=12)

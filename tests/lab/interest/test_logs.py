@@ -171,8 +171,7 @@ def test_a_bad_line_is_counted_and_the_rest_is_read(bad: str | bytes) -> None:
 def test_a_line_without_a_request_is_no_view(request_line: str) -> None:
     text = f'192.0.2.1 - - [10/Sep/2026:13:55:36 +0000] "{request_line}" 408 - "-" "-"'
     reader = read([line(), text])
-    assert list(rows(reader.views()).values()) == [1]
-    assert reader.requests == 1
+    assert (list(rows(reader.views()).values()), reader.requests) == ([1], 1)
 
 
 @pytest.mark.parametrize(

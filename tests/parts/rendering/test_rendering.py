@@ -68,8 +68,7 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
         return await parts.answered(request, SHELL, URL)
 
     assert run(visit()) is SHELL
-    assert tag_of(request).unseen == "part_failed"
-    assert failures == []
+    assert (tag_of(request).unseen, failures) == ("part_failed", [])
 
 
 def test_links_of_a_rendered_page_are_kept_apart_from_those_of_its_plain_answer() -> None:
