@@ -10,6 +10,7 @@ from rich.table import Table as RichTable
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import Csv, Json, chance_text, days_text, interval_text, show_rows
+from hacs_crawler.ranking.policies import patience
 from hacs_crawler.shards import plan_of_all
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted, safe_logger
@@ -71,8 +72,9 @@ def _table(rows: Table, *, by_p: bool) -> RichTable:
         "rank": rows["rank"],
         "p": map(chance_text, rows["p"].tolist()),
     }
-    if by_p and rows["failures"].any():
-        columns["ranked as"] = map(chance_text, (rows["p"] * 0.5 ** rows["failures"]).tolist())
+    ranked_as = rows["p"] * patience(rows["failures"], rows["visits"])
+    if by_p and (ranked_as < rows["p"]).any():
+        columns["ranked as"] = map(chance_text, ranked_as.tolist())
     if (rows["weight"] != 1).any():
         columns["weight"] = rows["weight"].tolist()
     if rows["is_overdue"].any():

@@ -264,7 +264,7 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     if facts.visit:
         yield "a visit", facts.visit
     is_halved = config.ranking.ranks_by_p and forecast.p_halved < forecast.p
-    halved = f", ranked as {chance_text(forecast.p_halved)}: each failed attempt halves it"
+    halved = f", ranked as {chance_text(forecast.p_halved)}: failed attempts halve it"
     yield "p now", chance_text(forecast.p) + halved * is_halved
     if forecast.rank is None:
         yield "rank", f"none: it is not among the {forecast.ranked} pages that may be visited"

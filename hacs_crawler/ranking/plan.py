@@ -16,7 +16,7 @@ from hacs_crawler.ranking.demands import Demanded, demands_of, is_overdue
 from hacs_crawler.ranking.finalists import Finalists, finalists_of, urls_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.policies import Candidates, Floats, patience
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import ROW, Ids, Label, Prediction, Rows, State, without_future
 from hacs_crawler.utils.arrays import BoolArray
@@ -165,8 +165,8 @@ class Forecast:
 
     `rank` (from 1) is its place among the `ranked` pages, ignoring the budget; None if it waits or is
     below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all other pages
-    stay as they are; None if unknown. `p_alone` is p without siblings. `p_halved` is p, halved by each
-    failed attempt, by which policies rank that rank by p. `p_to_pass` is the threshold, or `p_halved` of
+    stay as they are; None if unknown. `p_alone` is p without siblings. `p_halved` is p times
+    `patience`, by which policies rank that rank by p. `p_to_pass` is the threshold, or `p_halved` of
     the last page within the budget; None if the policy does not rank by p.
     """
 
@@ -223,7 +223,7 @@ def forecast_of(
         if reason is BlockReason.THRESHOLD:
             p_to_pass = options.threshold
         elif options.ranks_by_p:
-            p_to_pass = float(whole.p[most - 1] * 0.5 ** whole.failures[most - 1])
+            p_to_pass = float((whole.p * patience(whole.failures, whole.visits))[most - 1])
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
@@ -235,7 +235,7 @@ def forecast_of(
     return Forecast(
         reason=reason,
         p=float(present.p[own]),
-        p_halved=float(present.p[own] * 0.5 ** present.failures[own]),
+        p_halved=float((present.p * patience(present.failures, present.visits))[own]),
         p_alone=float(at_age(0.0, replace(options, siblings=False)).p[own]),
         rate_per_day=float(present.rate_per_day[own]),
         rank=int(places[0]) + 1 if len(places) else None,

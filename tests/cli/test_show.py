@@ -96,7 +96,8 @@ def test_where_time_alone_changes_nothing_no_time_is_foretold(policy: str) -> No
 def folder(tmp_path: Path) -> Path:
     ada = visits(ADA, [{1}, {1, 2, 3}, {1, 2, 3}])
     captured = Visit(ADA, 15_000 * DAY, marks=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
-    record(tmp_path, [*HISTORY, captured, *ada, Visit(ADA, NOW - 2 * DAY, News.FAILED)])
+    failed = (Visit(ADA, NOW - days * DAY, News.FAILED) for days in (3, 2))
+    record(tmp_path, [*HISTORY, captured, *ada, *failed])
     return tmp_path
 
 
@@ -120,9 +121,9 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert facts["seen"].startswith(
         "4 visits kept since 2011-01-26 00:00, 1 with an update; last 10 d"
     )
-    assert facts["failures"].startswith("1 attempt since then failed, the last one 2024-10-02")
+    assert facts["failures"].startswith("2 attempts since then failed, the last one 2024-10-02")
     p, halved = facts["p now"].split(", ranked as ")
-    assert halved == f"{float(p) / 2:.4f}: each failed attempt halves it"
+    assert halved == f"{float(p) / 2:.4f}: failed attempts halve it"
     assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
@@ -201,7 +202,7 @@ def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
     assert shown["visits"][-1]["at"] == "2024-09-24T00:00:00Z"
     low, high = shown["rate_interval"]
     assert low < shown["rate_per_day"] < high
-    assert (shown["failures"], shown["gone"], shown["reason"]) == (1, 0, "nothing")
+    assert (shown["failures"], shown["gone"], shown["reason"]) == (2, 0, "nothing")
     assert shown["harvests"] == [{"source": "000000ff", "until": "2011-01-26T00:00:00Z"}]
     shown = json.loads(hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=mle").stdout)
     assert shown["rate_interval"] is None, "it has no posterior"
