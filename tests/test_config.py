@@ -20,14 +20,8 @@ def config(**settings: object) -> Config:
 @pytest.mark.parametrize(
     ("given", "field", "value"),
     [
-        *(
-            ({"HACS_THRESHOLD": one}, "ranking.threshold", 0.5)
-            for one in (".5", " 0.5", "5e-1", 0.5)
-        ),
-        *(
-            ({"HACS_RETRY_AFTER": one}, "retry_after", True)
-            for one in (True, "True", "true", 1, "1")
-        ),
+        *(({"HACS_THRESHOLD": x}, "ranking.threshold", 0.5) for x in (".5", " 0.5", "5e-1", 0.5)),
+        *(({"HACS_RETRY_AFTER": x}, "retry_after", True) for x in (True, "True", "true", 1, "1")),
         *(
             ({"HACS_INNER_SCHEDULER": one}, "inner_scheduler", one)
             for one in ("scrapy.core.scheduler.Scheduler", Scheduler)

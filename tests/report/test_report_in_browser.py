@@ -229,6 +229,13 @@ def test_no_text_overlaps_another_and_nothing_is_wider_than_the_window(
     assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_runs_of_items_fit_a_window_of_1200_pixels(opened: Open, busy: Path) -> None:
+    tab, runs = opened(busy, "", 1200), "document.querySelector('#runs .dt-layout-table')"
+    head = f"{runs}.querySelector('th:nth-last-child(2) .dt-column-title')"
+    tab.evaluate(f"{head}.innerText = 'New items and list entries'")
+    assert tab.evaluate(f"{runs}.scrollWidth - {runs}.clientWidth") == 0
+
+
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("url", [None, BUSY], ids=["all", "page"])
 def test_all_text_has_the_contrast_of_wcag_aa(
