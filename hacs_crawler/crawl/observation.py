@@ -42,6 +42,8 @@ _FRAGMENT: Final = re.compile(
 _HAD_END: Final = 2
 # Tags of elements that have to be closed.
 _BLOCKS: Final = re.compile(rb"<(/?)(?:article|div|footer|header|main|nav|section|table|ul)[\s>]")
+# How many attempts before its first visit a page may seem to lack its end.
+_MOST_WITHOUT_END: Final = 2
 # Parsed trees, shared by all parts that read the same response.
 _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
 
@@ -118,25 +120,30 @@ def observe(
 def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
     """Whether bytes were lost, or HTML ends inside a tag, or inside an element and did not before.
 
-    How HTML ends does not matter for links, but a truncated text would be a new one.
+    At a first visit, HTML is truncated if it ends inside a tag, or with text inside an element and
+    without the end tag of `<html>`; but after a few attempts, that is how the page ends. How HTML ends
+    does not matter for links of later visits, but a truncated text would be a new one.
     """
     if "dataloss" in response.flags:
         return True
-    if isinstance(rules, LinkRules):
+    is_first = page is None or not (page.visits or page.failures >= _MOST_WITHOUT_END)
+    if isinstance(rules, LinkRules) and not is_first:
         return False
     body = response.body
-    start = body.rfind(b"<")
-    is_open = start > body.rfind(b">") and (
+    start, end = body.rfind(b"<"), body.rfind(b">")
+    is_open = start > end and (
         body[start + 1 : start + 2].isalpha() or body.endswith((b"<", b"</"))
     )
     had_end = page is not None and page.hrefs & _HAD_END and page.latest_rules == rules.fingerprint
-    lost_end = had_end and not _ended(response)
+    ends_with_text = is_first and body[end + 1 :].strip()
+    lost_end = (had_end or ends_with_text) and not _ended(response)
     if not (is_open or lost_end) or not is_html(response) or body.startswith(_GZIP_MAGIC):
         return False
     if is_open:
         return True
-    tags = Counter(_BLOCKS.findall(body.lower()))
-    return tags[b""] > tags[b"/"]
+    html = body.lower()
+    tags = Counter(_BLOCKS.findall(html))
+    return tags[b""] > tags[b"/"] and (had_end or b"<html" in html)
 
 
 def _ended(response: Response) -> int:
