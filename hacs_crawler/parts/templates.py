@@ -9,7 +9,7 @@ that hardly showed other links than most pages.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, Self
@@ -52,7 +52,7 @@ MOST_FIRST_VISITS: Final = 5
 MOST_SHARE: Final = 0.5
 # If more than this share of the pages had marks of their own, a few that lost them are evidence.
 OWN_SHARE: Final = 0.9
-# So many pages of a site are enough to know the links of its frame.
+# So many pages of a host are enough to know the links of its frame.
 FRAME_PAGES: Final = 20
 # How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
@@ -91,6 +91,19 @@ class _Changed(NamedTuple):
 
 
 @dataclass(slots=True)
+class _Frame:
+    """The links of a host's first pages: the number of pages, and how many of them showed a link."""
+
+    pages: int = 0
+    links: Counter[int] = field(default_factory=Counter)
+
+    def own(self, links: frozenset[int]) -> set[int]:
+        """Return the links that are not shown by most pages."""
+        most = max(MOST_SHARE * self.pages, FEWEST_ALIKE)
+        return {link for link in links if self.links[link] <= most}
+
+
+@dataclass(slots=True)
 class _Site:
     """The visits of a site's known pages in this run."""
 
@@ -108,9 +121,6 @@ class _Site:
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
-    # Of the first pages with links: their number, and how many of them showed a link.
-    framed: int = 0
-    links: Counter[int] = field(default_factory=Counter)
     # Pages with one earlier visit, which showed other links: its second, and the links then and now.
     after_first: list[tuple[_Changed, int, frozenset[int], frozenset[int]]] = field(
         default_factory=list
@@ -143,12 +153,7 @@ class _Site:
         is_clear = is_named and len(self.earlier) > OWN_SHARE * self.few
         return pages >= FEWEST_ALIKE and (is_clear or pages > MOST_SHARE * self.few)
 
-    def own(self, links: frozenset[int]) -> set[int]:
-        """Return the links that are not shown by most pages."""
-        most = max(MOST_SHARE * self.framed, FEWEST_ALIKE)
-        return {link for link in links if self.links[link] <= most}
-
-    def unread(self) -> tuple[list[tuple[str, int]], list[_Changed]]:
+    def unread(self, frames: Mapping[str, _Frame]) -> tuple[list[tuple[str, int]], list[_Changed]]:
         """Return the visits at which different pages showed identical marks, and false updates."""
         urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
         for content, visits in self.alike.items():
@@ -170,7 +175,8 @@ class _Site:
                 false += [changed for changed, _, _ in pages]
         for changed, at, links, now in self.after_first:
             # a page may begin with the site's frame alone, but hardly gains many links at once
-            mine, gained = self.own(links), self.own(now - links)
+            frame = frames[_host_of(changed.url)]
+            mine, gained = frame.own(links), frame.own(now - links)
             is_frame = (
                 len(mine) < FEWEST_GONE and 2 * len(mine) < len(links) and mine.isdisjoint(now)
             )
@@ -186,6 +192,10 @@ class _Site:
         pages = Counter(mark for _, marks in self.gained for mark in marks)
         shared = {mark for mark, number in pages.items() if number > MOST_SHARE * self.visits}
         return [changed for changed, marks in self.gained if marks and marks <= shared]
+
+
+def _host_of(url: str) -> str:
+    return url.split("/", 3)[2]
 
 
 def _is_settled(page: Page, marks: frozenset[int]) -> bool:
@@ -204,6 +214,7 @@ class Templates(CrawlPart):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._sites = defaultdict[int, _Site](_Site)
+        self._frames = defaultdict[str, _Frame](_Frame)
         # Of pages whose visits all showed identical links: the URL and a hash of the links.
         self._stayed: list[tuple[str, int]] = []
         # Pages that `doubts` has counted, until their visits are recorded.
@@ -238,9 +249,10 @@ class Templates(CrawlPart):
                 and len(before.visits) <= MOST_FIRST_VISITS
                 and (is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
             )
-            if not is_chosen and (site := self._sites[menu_id(visit.url)]).framed < FRAME_PAGES:
-                site.framed += 1
-                site.links.update(visit.marks)
+            # the host is found faster than the site
+            if not is_chosen and (frame := self._frames[_host_of(visit.url)]).pages < FRAME_PAGES:
+                frame.pages += 1
+                frame.links.update(visit.marks)
             if is_same and not is_chosen:  # like most visits
                 if has_begun and self._marks < MOST_MARKS:
                     self._marks += _MARKS_OF_VISIT
@@ -306,12 +318,13 @@ class Templates(CrawlPart):
         """Discard updates by templates and visits of block pages."""
         sites, self._sites, self._marks = self._sites, defaultdict(_Site), 0
         stayed, self._stayed = self._stayed, []
+        frames, self._frames = self._frames, defaultdict(_Frame)
         self._asked_of.clear()
         if any(site.begun for site in sites.values()):
             for url, content in stayed:
                 sites[menu_id(url)].stayed[content, False] += 1
         for site in sites.values():
-            unread, false = site.unread()
+            unread, false = site.unread(frames)
             visits, already, stats = set(unread), dict.fromkeys(false), self._crawl.stats
             if unread:
                 pages = [Page(url, unread=[at]) for url, at in unread]
