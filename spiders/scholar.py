@@ -72,11 +72,10 @@ class ScholarSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._unknown = unknown_argument(self, ScholarSpider, kwargs)
         self.seeds, self.level, self.depth = seeds, level, depth
         self.forever, self.pages = forever, pages
         self.play: Play | None = None
-        self.problem = ""
+        self.problem = unknown_argument(self, ScholarSpider, kwargs)
         self._has_news = False
 
     @classmethod
@@ -90,7 +89,7 @@ class ScholarSpider(Spider):
         """Make the spider, and with `seeds=demo` the web that it crawls."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         # an invalid level, which the demonstration would replace, is left for start() to report
-        if spider.seeds == SEEDS and spider.level in LEVELS:
+        if spider.seeds == SEEDS and spider.level in LEVELS and not spider.problem:
             try:
                 spider.play, spider.level = begin(crawler.settings), "homepage"
             except HacsError as error:  # raised here, Scrapy would print a traceback
@@ -101,7 +100,7 @@ class ScholarSpider(Spider):
         """Yield a request for each seed."""
         crawl = Crawl.of(self.crawler)
         crawl.expect_answers()
-        if problem := self._unknown or self.problem or self._problem():
+        if problem := self.problem or self._problem():
             crawl.fail(problem)
         await crawl.open()
         if crawl.is_open:  # else the reason is logged

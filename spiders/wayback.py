@@ -71,7 +71,7 @@ class WaybackSpider(Spider):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._unknown = unknown_argument(self, WaybackSpider, kwargs)
+        self.problem = unknown_argument(self, WaybackSpider, kwargs)
         self.seeds, self.level, self.mode = seeds, level, mode
         self.since, self.until, self.max_captures = since, until, max_captures
         self._progress = Progress("wayback")
@@ -150,8 +150,8 @@ class WaybackSpider(Spider):
 
     def _options(self, now: int, config: Config) -> HarvestOptions:
         """Return the options from the arguments; raises HacsError that names an invalid argument."""
-        if self._unknown:
-            raise HacsError(self._unknown)
+        if self.problem:
+            raise HacsError(self.problem)
         if config.takes_items and self.mode == "links":
             raise HacsError(NOT_ARCHIVED)
         for name, given, allowed in (("level", self.level, LEVELS), ("mode", self.mode, MODES)):
@@ -181,8 +181,7 @@ class WaybackSpider(Spider):
             seeds.setdefault(Site(url, has_subpages=False).key, url)
         if not seeds and not crawl.parts.override("takes"):
             raise HacsError(f"seeds = {self.seeds!r}: no usable seed")
-        if number > len(seeds):
-            crawl.stats.count("archive/seeds/second_homepage", number - len(seeds))
+        crawl.stats.count("archive/seeds/second_homepage", number - len(seeds))
         return list(seeds.values())
 
     def _show_progress(self) -> None:

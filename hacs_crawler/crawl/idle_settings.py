@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
-from inspect import Parameter, signature
 from itertools import islice
 from typing import Final
 
@@ -58,8 +57,7 @@ def unknown_argument(spider: Spider, ours: type[Spider], given: Iterable[str]) -
 
     A subclass may have arguments of its own, unless it has no such attribute and they resemble ours.
     """
-    named = signature(ours).parameters.values()
-    known = [one.name for one in named if one.kind is Parameter.KEYWORD_ONLY]
+    known = [*(ours.__init__.__kwdefaults__ or ())]
     for name in given:
         similar = get_close_matches(name, known, 1, 0.6 if type(spider) is ours else MISSPELLED)
         # Scrapyd adds _job

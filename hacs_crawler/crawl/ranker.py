@@ -345,8 +345,7 @@ class Ranker:
 
     def drop(self, requests: list[Request], reason: str) -> None:
         """Count requests that will not be sent, and signal them to the project as Scrapy does."""
-        if requests:
-            self._crawl.stats.count(f"dropped/{reason}", len(requests))
+        self._crawl.stats.count(f"dropped/{reason}", len(requests))
         if (selection := self.seeds.selection) is not None:
             self._crawl.stats.dropped_new = selection.dropped_new
         for request in requests:

@@ -150,15 +150,12 @@ class CrawlStats:
 
     def count_plan(self, plan: Plan, budget: int | None) -> None:
         """Count the pages of the state that were scored, chosen and dropped."""
-        for name, number in (
-            ("seeds", plan.known),
-            ("ranked", len(plan)),
-            ("dropped/gone", plan.waiting),
-            ("dropped/early", plan.early),
-            ("dropped/threshold", plan.below_threshold),
-            ("dropped/budget", plan.left_out),
-        ):
-            self.count(name, number)
+        self.count("seeds", plan.known)
+        self.count("ranked", len(plan))
+        self.count("dropped/gone", plan.waiting)
+        self.count("dropped/early", plan.early)
+        self.count("dropped/threshold", plan.below_threshold)
+        self.count("dropped/budget", plan.left_out)
         self.matched |= plan.demanded.matched
         self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
 
@@ -195,20 +192,17 @@ class CrawlStats:
         self.linkless += sum(
             visited.visit.hrefs > 0 and not visited.visit.marks for visited in seen
         )
-        for name, number in (
-            ("visits", len(seen)),
-            ("first_visits", sum(not visited.before.visits for visited in seen)),
-            ("updates", sum(visited.is_update(updates) for visited in updated)),
-            ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
-            ("new_links", sum(len(visited.new_marks) for visited in own)),
-            ("list_updates", sum(visited.updated_site for visited in lists)),
-            ("losses", sum(visited.is_loss for visited in own)),
-            ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
-            ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
-            ("soon_again", sum(visited.came_soon for visited in seen)),
-            ("baselines", sum(visited.has_other_rules for visited in seen)),
-        ):
-            self.count(name, number)
+        self.count("visits", len(seen))
+        self.count("first_visits", sum(not visited.before.visits for visited in seen))
+        self.count("updates", sum(visited.is_update(updates) for visited in updated))
+        self.count("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own))
+        self.count("new_links", sum(len(visited.new_marks) for visited in own))
+        self.count("list_updates", sum(visited.updated_site for visited in lists))
+        self.count("losses", sum(visited.is_loss for visited in own))
+        self.count("gone", sum(visited.visit.news is News.GONE for visited in recorded))
+        self.count("same_second", sum(one.visit.at in one.before.visits for one in seen))
+        self.count("soon_again", sum(visited.came_soon for visited in seen))
+        self.count("baselines", sum(visited.has_other_rules for visited in seen))
 
     def _count_predictions(self, seen: Sequence[Recorded], updates: Counted) -> None:
         """Compare p and churn of ranked visits with their outcomes."""

@@ -155,8 +155,7 @@ async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
         return []
     urls = tier.round(hubs)
     crawl.stats.count("instant/rounds")
-    if urls:
-        crawl.stats.count("instant/sent", len(urls))
+    crawl.stats.count("instant/sent", len(urls))
     crawl.stats.gauge("instant/hubs", len(hubs.tier))
     crawl.stats.gauge("instant/price", round(tier.price, 4))
     logger.debug(

@@ -378,8 +378,7 @@ class Templates(CrawlPart):
         await self._crawl.state.once(write)
         stats, numbers = self._crawl.stats, np.array([changed.numbers for changed in false])
         for name, number in zip(TAKEN_BACK, numbers.sum(axis=0).tolist(), strict=True):
-            if number:
-                stats.count(name, -number)
+            stats.count(name, -number)
         stats.taken_back += int(numbers[:, -1].sum())
         if flags & SEEN:
             expected = float(Group("", "", predicted(outcomes)).p.sum())

@@ -143,7 +143,7 @@ class Own(ScholarSpider):
     ],
 )
 def test_a_mistyped_argument_is_a_fault_but_subclasses_have_their_own(spider, given, fault) -> None:
-    assert spider(**{given: "a"})._unknown == fault
+    assert spider(**{given: "a"}).problem == fault
 
 
 # Pages that say they are in punycode, whose decoder takes a minute for a megabyte

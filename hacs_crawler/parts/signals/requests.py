@@ -147,8 +147,7 @@ class SignalRequests:
             logger.info("No signals: %s", error)
             return None
         crawl.stats.count("signals/pages", len(listing.pages))
-        if listing.unread:
-            crawl.stats.count("signals/passed_over", listing.unread)
+        crawl.stats.count("signals/passed_over", listing.unread)
         return listing
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
