@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem, NotConfigured
+from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.outputs import Verdict
@@ -46,10 +47,14 @@ class OnlyChanges:
         self._rules = rules
         # By id and by marks, in the order of the output: an object may be yielded several times.
         self._verdicts: dict[int | frozenset[int], list[_JudgedItem]] = {}
+        # By id, in later pipelines: items without a verdict; False if unreadable, which has its own line.
+        self._unknown: dict[int, bool] = {}
         self._outside = 0
         self._has_warned = False
         for lost in (signals.item_dropped, signals.item_error):
             crawler.signals.connect(self._forget, lost)
+        for end in (signals.item_scraped, signals.item_dropped, signals.item_error):
+            crawler.signals.connect(self._judge_unknown, end)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -76,8 +81,7 @@ class OnlyChanges:
         judged, stats = self._taken(item), Crawl.of(self._crawler).stats
         if judged is None:
             stats.count("unknown_items")
-            if self._marks_of(item):  # else it cannot be read, which has its own line
-                self._warn()
+            self._unknown[id(item)] = bool(self._marks_of(item))
         elif judged.verdict in {"known", "passed", "unread"}:
             is_unread = judged.verdict == "unread"
             stats.count("unread_items") if is_unread else stats.count("unchanged_items")
@@ -87,6 +91,8 @@ class OnlyChanges:
     def close_spider(self, spider: Spider | None = None) -> None:
         """Warn of items that are not from pages."""
         crawl = Crawl.of(self._crawler)
+        if any(self._unknown.values()):  # a later pipeline replaced these
+            self._warn()
         if self._outside and crawl.failure is None:
             remedies, stats = list[str](), crawl.stats
             if stats.not_a_page is not None:
@@ -125,6 +131,14 @@ class OnlyChanges:
         # if dropped here, the item may be a copy that took the verdict on an equal item
         if not is_own and id(item) in self._verdicts:
             self._taken(item)
+
+    def _judge_unknown(self, item: Any, response: object) -> None:
+        """Warn of an unknown item, but not if an errback yielded it, whose items only Scrapy sees."""
+        is_readable = self._unknown.pop(id(item), None)
+        if is_readable is not None and isinstance(response, Failure):
+            Crawl.of(self._crawler).stats.count("unknown_items", -1)
+        elif is_readable:
+            self._warn()
 
     def _marks_of(self, item: Any) -> frozenset[int]:
         try:

@@ -141,9 +141,8 @@ def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
         return False
     if is_open:
         return True
-    html = body.lower()
-    tags = Counter(_BLOCKS.findall(html))
-    return tags[b""] > tags[b"/"] and (had_end or b"<html" in html)
+    tags = Counter(_BLOCKS.findall(body.lower()))
+    return tags[b""] > tags[b"/"] and (had_end or b"<html" in body[:4096].lower())
 
 
 def _ended(response: Response) -> int:

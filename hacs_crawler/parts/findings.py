@@ -52,8 +52,6 @@ _NAMES: Final = watch.TITLES.union(_URL_FIELDS)
 _Changed = Mapping[str, tuple[Any, Any]]
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
-# How much of a text in bytes is decoded: more than is kept.
-_MOST_BYTES: Final = 4096
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -218,7 +216,7 @@ def _text_of(canonical: bytes) -> str:
     try:
         value = json.loads(canonical)
     except (ValueError, RecursionError):
-        return canonical[:_MOST_BYTES].decode("utf-8", "replace")
+        return canonical[:4096].decode("utf-8", "replace")  # more than is kept
     fields = value if isinstance(value, dict) else {}
     parts = value if isinstance(value, list) else fields.values() if fields else [value]
     # canonical JSON has numbers other than integers as texts

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -85,12 +86,10 @@ def fields_like(item: Any, kept: Mapping[str, Any]) -> dict[str, Any]:
 def _number_like(value: Any, was: Any) -> Any:
     is_number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     kind = float if isinstance(value, int) else type(value)
-    if not is_number or isinstance(was, bool) or (kind is float and type(was) is type(value)):
-        return was
-    try:
-        return kind(was)
-    except (TypeError, ValueError, ArithmeticError):  # the field was not a number
-        return was
+    with suppress(TypeError, ValueError, ArithmeticError):  # the field was not a number
+        if is_number and not isinstance(was, bool | type(value)):
+            return kind(was)
+    return was
 
 
 def canonical_json(value: Any, field: str = "") -> bytes:

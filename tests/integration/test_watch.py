@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 from scrapy.exceptions import DropItem
+from scrapy.http import Response
+from scrapy.signals import item_scraped
 from scrapy.utils.test import get_crawler
+from twisted.python.failure import Failure
 
 from hacs_crawler.pipelines import OnlyChanges
 from hacs_crawler.state import all_findings
@@ -390,7 +393,7 @@ def test_one_object_yielded_several_times_and_equal_items_are_told_apart(
         site.pages["/rows"] = (200, {}, f"<html><body><ul>{body}</ul></body></html>".encode())
         settings = {"HACS_WATCH": "items", "CONCURRENT_ITEMS": at_once, **PIPELINE}
         crawl = any_spider.run(ONE_OBJECT, **settings)
-        assert "does not know" not in crawl.log
+        assert "unknown items" not in crawl.log
         return [item["text"] for item in crawl.items]
 
     rows = ("a", "a", "sold out", "sold out", "sold out")
@@ -399,8 +402,9 @@ def test_one_object_yielded_several_times_and_equal_items_are_told_apart(
     assert passed(*rows, "sold in", "sold in") == ["sold in", "sold in"]
 
 
-def test_copies_of_equal_items_are_known_in_any_order() -> None:
-    pipeline = OnlyChanges.from_crawler(get_crawler(settings_dict={"HACS_WATCH": "items"}))
+def test_copies_of_equal_items_are_known_in_any_order_and_others_not(caplog) -> None:
+    crawler = get_crawler(settings_dict={"HACS_WATCH": "items"})
+    pipeline = OnlyChanges.from_crawler(crawler)
     items = [{"text": "a"}, {"text": "a"}]
     for item in items:
         pipeline._tell(item, "known")
@@ -409,6 +413,12 @@ def test_copies_of_equal_items_are_known_in_any_order() -> None:
             pipeline.process_item({**item})
         pipeline._forget(item, dropped.value)
     assert not pipeline._verdicts
+    for response in (Failure(ValueError()), Response("http://a.example/")):
+        assert "unknown items" not in caplog.text
+        pipeline.process_item(items[0])
+        crawler.signals.send_catch_log(item_scraped, item=items[0], response=response)
+    assert "OnlyChanges passes unknown items" in caplog.text
+    assert crawler.stats.get_value("hacs/unknown_items") == 1
 
 
 def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
@@ -419,18 +429,19 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
         LISTS
         + """
         async def start(self):
+            import scrapy
             yield {"of": "start()"}
+            yield scrapy.Request("http://127.0.0.1:1/", errback=lambda _: [{"of": "errback"}])
             async for request in super().start():
                 yield request
     """
     )
     for _ in range(2):
         crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE)
-        assert len(crawl.items) == 3
-        said = "3 items came from start() or answers that are not pages, and will pass in every run"
-        assert (
-            f'{said}: set HACS_PAGES = "all", or meta["hacs"] = True in requests, or' in crawl.log
-        )
+        assert (len(crawl.items), crawl.stat("hacs/unknown_items")) == (4, 0)
+        assert "unknown items" not in crawl.log
+        said = "3 items came from start() or answers that are not pages, and will pass in every run: set"
+        assert f'{said} HACS_PAGES = "all", or meta["hacs"] = True in requests, or' in crawl.log
     given = {"HACS_WATCH": "items", "HACS_PAGES": "all", **PIPELINE}
     followed = any_spider.run(LISTS, HACS_WEIGHTS='{"/none/": 2}', **given)
     assert "HACS_WEIGHTS: '/none/' matches no known page" in followed.log
