@@ -47,7 +47,7 @@ class OnlyChanges:
         self._rules = rules
         # By id and by marks, in the order of the output: an object may be yielded several times.
         self._verdicts: dict[int | frozenset[int], list[_JudgedItem]] = {}
-        # By id, in later pipelines: items without a verdict; False if unreadable, which has its own line.
+        # Unknown items in later pipelines, by id; False if unreadable, which has its own line.
         self._unknown: dict[int, bool] = {}
         self._outside = 0
         self._has_warned = False
