@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
+from hacs_crawler.config import Pages
 from hacs_crawler.crawl.secrets import MOST_CHARACTERS, has_secret
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY
@@ -261,19 +262,21 @@ def forget_recipes(state: State, spider_name: str, page_ids: Sequence[int]) -> N
     state.store.annotate(kind, [Annotation(key, value, b"") for key, value in stored.items()])
 
 
-def requests_again(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Repeats:
-    """Return requests for the first `most` pages; forget recipes whose callback is gone."""
+def requests_again(state: State, page_ids: Ids, spider: Spider, most: int, pages: Pages) -> Repeats:
+    """Return requests for the first `most` pages of HACS_PAGES; forget recipes without a callback."""
     callbacks, choice = used_callbacks(state, spider.name), Repeats()
     for start in range(0, len(page_ids), PAGES_A_CALL):
         ids = page_ids[start : start + PAGES_A_CALL].tolist()
         recipe = read_recipes(state, spider.name, ids)
         for page_id in ids:
-            if most is not None and len(choice.requests) >= most:
+            if len(choice.requests) >= most:
                 break
             if (how := recipe.get(page_id)) is None:
                 choice.damaged += 1
             elif how.after_form:
                 choice.behind_form += 1
+            elif isinstance(pages, tuple) and not any(one.search(how.url) for one in pages):
+                continue
             elif {how.callback, how.errback} <= callbacks and (request := request_of(how, spider)):
                 choice.requests.append(request)
             else:

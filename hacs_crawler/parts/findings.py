@@ -140,8 +140,7 @@ class FindingsWriter(PageWriter[Findings]):
                 )
                 for finding in islice(new, most)
             )
-            if len(things) == most:
-                self._left_out += max(0, len(marks) - most)
+            self._left_out += max(0, len(marks) - most) if len(things) == most else 0
             if things:
                 earlier = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")

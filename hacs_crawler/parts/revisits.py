@@ -148,7 +148,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> tuple[R
     limit, gone = number + SPARE, list[tuple[int, str]]()
     while True:
         plan = plan_of(page_ids, rows, state, options, now, limit)
-        choice = requests_again(state, plan.page_ids, spider, number)
+        choice = requests_again(state, plan.page_ids, spider, number, config.pages)
         gone = choice.gone = gone + choice.gone
         if len(choice.requests) >= number or len(plan) < limit:
             return choice, plan.demanded.plus(Demanded(int(plan.is_overdue.sum())))

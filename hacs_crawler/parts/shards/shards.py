@@ -125,7 +125,7 @@ class Shards(CrawlPart):
         page_ids = await state.patiently(pages_handed_over, spider.name)
         for start in range(0, len(page_ids), PAGES_A_CALL):
             some = page_ids[start : start + PAGES_A_CALL]
-            waiting = await state.patiently(requests_again, some, spider)
+            waiting = await state.patiently(requests_again, some, spider, len(some), "all")
             waiting.log(spider)
             self._crawl.stats.count("shard/taken_over", len(waiting.requests))
             for request in waiting.requests:
