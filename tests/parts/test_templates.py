@@ -146,13 +146,11 @@ async def test_a_page_whose_item_was_doubted_counts_once(tmp_path: Path) -> None
         part = crawl.parts.of(Templates)
         recorded = await crawl.state.once(State.record, visits(1, shown, ITEM_RULES))
         pages = [visited.after for visited in recorded]
-        doubted = [
-            part.doubts(page, {}, frozenset(of)) for page, of in zip(pages, now, strict=True)
-        ]
+        of = zip(pages, map(frozenset, now), strict=True)
+        doubted = [part.doubts(page, {}, marks) for page, marks in of]
         assert doubted == [False, False, False, True, False]
-        seen = [
-            visit for visit, no in zip(visits(2, now, ITEM_RULES), doubted, strict=True) if not no
-        ]
+        again = zip(visits(2, now, ITEM_RULES), doubted, strict=True)
+        seen = [visit for visit, is_doubted in again if not is_doubted]
         part.recorded(await crawl.state.once(State.record, seen))
         await part.round_ended(lambda: False)
         assert crawl.stats.get("unread_visits") == 3
