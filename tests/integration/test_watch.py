@@ -64,9 +64,7 @@ def test_a_price_that_changes_and_returns_is_two_updates(
     assert [one["is_new"] for one in found] == [False, True, True, False]
 
 
-def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
-    any_spider: AnySpider, site: Site
-) -> None:
+def test_a_page_without_what_it_showed_was_not_read(any_spider: AnySpider, site: Site) -> None:
     settings = {"HACS_WATCH": "css:.price"}
     visits(any_spider, site, "A", **settings)
     price(site)
@@ -173,9 +171,7 @@ def test_an_answer_to_which_the_callback_asks_for_its_page_again_is_no_observati
     assert crawl.stat("hacs/not_observed/asked_again") == 1
 
 
-def test_a_list_that_is_empty_is_neither_a_baseline_nor_an_update(
-    any_spider: AnySpider, site: Site
-) -> None:
+def test_an_empty_list_is_neither_baseline_nor_update(any_spider: AnySpider, site: Site) -> None:
     settings = {"HACS_UPDATES": "any-change"}
     days = ["", "A", "AB", "", "AB"]
     assert updates(any_spider, site, PLAIN, days, **settings) == [0, 0, 1, 0, 0]
@@ -207,9 +203,7 @@ def shop_of_lists(site: Site, *products: str) -> None:
         page(f"/{name}", f"<b class=name>{name}</b> <i class=price>{len(name)}</i>")
 
 
-def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
-    any_spider: AnySpider, site: Site
-) -> None:
+def test_a_page_that_only_leads_to_others_shows_these(any_spider: AnySpider, site: Site) -> None:
     settings = {"HACS_WATCH": "items", "HACS_PAGES": "all"}
     shop_of_lists(site, "kettle", "teapot")
     first = any_spider.run(LISTS, **settings)
@@ -303,9 +297,7 @@ def test_a_list_in_json_shows_what_it_asks_for_whatever_the_method(
     assert [new.url for new in any_spider.things()] == [f"{site.url}{asked[how]}"]
 
 
-def test_a_page_without_its_items_is_a_list_once_that_is_confirmed(
-    any_spider: AnySpider, site: Site
-) -> None:
+def test_a_page_without_its_items_is_a_list_if_confirmed(any_spider: AnySpider, site: Site) -> None:
     names = ("kettle", "teapot")
     assert shown_by_api(any_spider, site, "items", *names).stat("hacs/visits") == 1
     for _ in range(2):
@@ -421,9 +413,7 @@ def test_copies_of_equal_items_are_known_in_any_order_and_others_not(caplog) -> 
     assert crawler.stats.get_value("hacs/unknown_items") == 1
 
 
-def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
-    any_spider: AnySpider, site: Site
-) -> None:
+def test_items_outside_pages_pass_and_a_line_says_so(any_spider: AnySpider, site: Site) -> None:
     shop_of_lists(site, "kettle", "teapot")
     code = (
         LISTS
