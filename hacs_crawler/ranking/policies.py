@@ -136,7 +136,9 @@ def patience(failures: Counts, visits: Counts) -> Floats:
     Each halves the score: otherwise dead hosts would take the budget run after run. The first costs
     nothing if the page was ever seen, as a site may be down or show a block page for a day.
     """
-    factor: Floats = 0.5 ** np.maximum(failures.astype(np.int64) - (visits > 0), 0)
+    factor = np.ones(failures.shape)
+    if failures.any():  # in few batches
+        factor = 0.5 ** np.maximum(failures.astype(np.int64) - (visits > 0), 0)
     return factor
 
 
