@@ -120,9 +120,8 @@ def observe(
 def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
     """Whether bytes were lost, or HTML ends inside a tag, or inside an element and did not before.
 
-    At a first visit, HTML is truncated if it ends inside a tag, or with text inside an element and
-    without the end tag of `<html>`; but after a few attempts, that is how the page ends. How HTML ends
-    does not matter for links of later visits, but a truncated text would be a new one.
+    How HTML ends does not matter for links but at a first visit, which would be a baseline without the
+    rest. After a few attempts, that is how the page ends.
     """
     if "dataloss" in response.flags:
         return True
@@ -130,19 +129,18 @@ def _is_truncated(response: Response, rules: Rules, page: Page | None) -> bool:
     if isinstance(rules, LinkRules) and not is_first:
         return False
     body = response.body
-    start, end = body.rfind(b"<"), body.rfind(b">")
-    is_open = start > end and (
+    start = body.rfind(b"<")
+    is_open = start > body.rfind(b">") and (
         body[start + 1 : start + 2].isalpha() or body.endswith((b"<", b"</"))
     )
     had_end = page is not None and page.hrefs & _HAD_END and page.latest_rules == rules.fingerprint
-    ends_with_text = is_first and body[end + 1 :].strip()
-    lost_end = (had_end or ends_with_text) and not _ended(response)
+    lost_end = had_end and not _ended(response)
     if not (is_open or lost_end) or not is_html(response) or body.startswith(_GZIP_MAGIC):
         return False
     if is_open:
         return True
     tags = Counter(_BLOCKS.findall(body.lower()))
-    return tags[b""] > tags[b"/"] and (had_end or b"<html" in body[:4096].lower())
+    return tags[b""] > tags[b"/"]
 
 
 def _ended(response: Response) -> int:
