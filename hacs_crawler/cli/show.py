@@ -276,13 +276,13 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
 def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
     """Yield visits that do not count, failures, and captures."""
     page, document = facts.page, facts.document
-    if document["visits_set_aside"]:
-        yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
-    if document["visits_doubtful"]:
-        said = "that lacked a quarter or more of what the page had shown: the next one decides"
-        yield "doubtful", f"{counted(document['visits_doubtful'], 'visit')} {said}"
-    if document["visits_unread"]:
-        yield "unread", f"{counted(document['visits_unread'], 'visit')} that did not show the page"
+    for name, said in {
+        "set aside": "later than now",
+        "doubtful": "that lacked a quarter or more of what the page had shown: the next one decides",
+        "unread": "that did not show the page, or a change that the next one confirmed",
+    }.items():
+        if visits := document[f"visits_{name.replace(' ', '_')}"]:
+            yield name, f"{counted(visits, 'visit')} {said}"
     if page.gone:
         gone = f"404 or 410 answered {counted(page.gone, 'time')}"
         yield "gone", f"{gone}, last {minute_text(page.last_news)}"

@@ -280,8 +280,8 @@ class CrawlStats:
             logger.info("Not counted as visits: %s", ", ".join(extras))
         if self.doubtful:
             logger.info(
-                "%s lacked a quarter or more of what the page had shown before, as a block page does, "
-                "and will count once the next visit shows the same; one is of %s",
+                "%s lacked a quarter or more of what the page had shown before, as a block page does: "
+                "if the next visit confirms the change, that one counts; one is of %s",
                 counted(len(self.doubtful), "visit"),
                 next(iter(self.doubtful)),
             )
@@ -300,7 +300,10 @@ class CrawlStats:
             )
         if self._churning:
             (example, _), *_ = self._churning.most_common(1)
-            settings = {"link": "HACS_LINKS_DENY", "item": "HACS_WATCH_IGNORE"}
+            settings = {
+                "link": "a higher HACS_CONTROLS shows whether they are news, HACS_LINKS_DENY",
+                "item": "HACS_WATCH_IGNORE",
+            }
             logger.info(
                 "%s to show something else at every request, such as %s, and took %.0f %% of the "
                 "visits: `hacs report` names them, %s leaves such things out",
@@ -376,7 +379,7 @@ class CrawlStats:
         if is_none and isinstance(pages, tuple):
             logger.warning(
                 "HACS_PAGES matches none of the URLs that answered, so nothing was recorded; the "
-                "first answer came from %s",
+                "first answer came from %s: does it still lead to pages?",
                 self.not_a_page,
             )
         if pages != "start":

@@ -14,7 +14,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import MOST_AWAY, Page, State, Visit, change_annotations
+from hacs_crawler.state import Page, State, Visit, change_annotations
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import EMPTY, item_fields, item_key
 
@@ -25,7 +25,7 @@ KIND: Final = "items"
 MOST_ITEMS: Final = 100
 ENOUGH_ITEMS: Final = 20
 ENOUGH_EMPTIED: Final = 5
-# If an item has fewer filled fields, such as a name and a price, an update may replace all of them.
+# If an item has fewer filled fields beside its page's address, an update may replace all of them.
 FEWEST_FIELDS: Final = 3
 # A field that changes, or becomes empty, in this share of the items is logged.
 NEARLY_ALL: Final = 0.9
@@ -94,17 +94,19 @@ class LastItems(PageWriter[Kept]):
     def doubts(self, page: Page, item: object, marks: frozenset[int]) -> bool:
         """Whether a page's only item has lost fields, and kept none but the page's address.
 
-        So does a block page, also if it shows something else at each request. No block page lasts for
-        more attempts than `MOST_AWAY`.
+        So does a block page, also if it shows something else at each request. The next attempt decides.
         """
         before, watches = self._items_before(page.url), self._crawl.config.watches_field
-        if len(before) != 1 or page.failures >= MOST_AWAY:
+        if len(before) != 1 or page.failures:
             return False
         (had,), has = before.values(), item_fields(item)
-        names = [name for name, was in had.items() if was not in EMPTY and watches(name)]
-        lost = [has.get(name) in EMPTY for name in names]
-        kept = [name for name in names if has.get(name) == had[name] and had[name] != page.url]
-        is_doubted = len(names) >= FEWEST_FIELDS and any(lost) and not kept
+        filled = {name: was for name, was in had.items() if was not in EMPTY and watches(name)}
+        names = [name for name, was in filled.items() if was != page.url]
+        is_doubted = (
+            len(names) >= FEWEST_FIELDS
+            and any(has.get(name) in EMPTY for name in names)
+            and not any(has.get(name) == had[name] for name in names)
+        )
         if is_doubted:
             self._unlike.append(page.url)
         return is_doubted

@@ -229,7 +229,8 @@ class Templates(CrawlPart):
         self._asked_of.add(page.url)
         had = content_of(page.sound.spells.shown_last())
         site.add_page_of_few(content, had, is_naming=self._has_names)
-        if is_doubted := site.is_error_content(content) and not _is_settled(page, marks):
+        is_error = self._has_names and site.is_error_content(content)
+        if is_doubted := is_error and not _is_settled(page, marks):
             site.doubted.add(page.url)
         return is_doubted
 

@@ -51,7 +51,7 @@ function runsCharts(holder) {
   overRuns(holder, "Updates found and predicted on ranked pages, summed over the runs", "Dashed is what was predicted. Where the lines part, p is too high or too low.", "updates",
     summed("updates"), [Plot.lineY(RUNS, summed("predicted", { strokeDasharray: "5 4" }))]);
   overRuns(holder, `New ${DATA.marks} on ranked pages, summed over the runs`, "Counted are those that the visits before had not shown.", DATA.marks, summed("links"));
-  overRuns(holder, "Visits to ranked pages in each run", "Whether a visit brought an answer or not. Pages that a spider follows unranked are not counted.", "visits", { y: "visits" });
+  overRuns(holder, "Visits to ranked pages in each run", "Requests that did not show their page are not counted, nor are pages that a spider follows unranked.", "visits", { y: "visits" });
 }
 
 const yieldChart = (holder) => overRuns(holder, "Updates found per 100 visits", "By run, of the visits that HACS ranked; first visits are left out, for they can find none.", "updates per 100 visits", { y: "per100" });

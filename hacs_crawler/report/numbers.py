@@ -80,8 +80,8 @@ def yields(
     """Return the yield of each of the latest `limit` runs: columns with a row for each run and series.
 
     `at` is the run's start in seconds since 1970 UTC, `name` the policy. Of the `visits`, `firsts`
-    were a page's first, and `unseen` did not show the page. `predicted` is the number of updates
-    expected of the others, `updates` of those found. `pages` counts those of no earlier run.
+    were a page's first; `unseen` requests did not show the page. `predicted` is the number of updates
+    expected of other visits, `updates` of those found. `pages` counts those of no earlier run.
     """
     outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
     numbers, number = np.unique(outcomes["label"], return_inverse=True)
@@ -101,7 +101,7 @@ def yields(
     return {
         "at": (groups // max(len(names), 1)).tolist(),
         "name": [names[index] for index in (groups % max(len(names), 1)).tolist()],
-        "visits": total(np.ones(len(outcomes))),
+        "visits": total(is_seen),
         "firsts": total(is_first),
         "pages": total(is_new),
         "unseen": total(~is_seen),

@@ -107,7 +107,7 @@ def runs_table(columns: Mapping[str, list[Any]], marks: str) -> Table:
         Column("Ranked by", "text", runs["name"], "The policy"),
         Column("Visits", "number", runs["visits"], "Visits that HACS ranked"),
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
-        Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
+        Column("Unseen", "number", runs["unseen"], "Requests that did not show their page"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
         Column("Predicted", "number", runs["predicted"], "The number of updates expected"),
         Column("Per 100 visits", "number", per_100, "Updates; first visits are left out"),

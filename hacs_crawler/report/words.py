@@ -10,7 +10,7 @@ from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.report.numbers import LATELY_DAYS, Overview
 from hacs_crawler.report.tables import Column, Table
-from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, Rows, State, describe
+from hacs_crawler.state import MOST_OUTCOMES, SEEN, UPDATED, Outcomes, Rows, State, describe
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
@@ -30,7 +30,7 @@ NEGATIVE_SKILL = (
 
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     """Return the updates of recent visits, and the expected updates of a crawl now, in words."""
-    late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
+    late = outcomes[(outcomes["at"] > now - LATELY_DAYS * DAY) & ((outcomes["flags"] & SEEN) > 0)]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
     opening = (
@@ -41,7 +41,7 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
         opening = "Every visit so far was a page's first: from the second on, updates can be found."
     expected = round(float(plan.p[plan.visits > 0].sum()))
     return (
-        f"{opening} A crawl that started now would make {counted(len(plan), 'visit')} and find "
+        f"{opening} A crawl of all known pages would now make {counted(len(plan), 'visit')} and find "
         f"{f'about {expected:,}' if expected else 'hardly any'} update{'s' * (expected != 1)}."
     )
 

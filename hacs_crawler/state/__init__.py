@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.digests import digest_number as digest_number
     from hacs_crawler.state.estimation import (
-        CHURN_SECONDS as CHURN_SECONDS,
         Estimation as Estimation,
         baselines_of as baselines_of,
         histories as histories,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
         read_export as read_export,
     )
     from hacs_crawler.state.judging import (
+        CHURN_SECONDS as CHURN_SECONDS,
         FEWEST_GONE as FEWEST_GONE,
         FEWEST_LINKS as FEWEST_LINKS,
         FEWEST_MARKS as FEWEST_MARKS,

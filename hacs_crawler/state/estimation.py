@@ -32,6 +32,7 @@ from hacs_crawler.model import (
     estimate,
     known_rates,
 )
+from hacs_crawler.state.judging import CHURN_SECONDS
 from hacs_crawler.state.page import Counted, Page
 from hacs_crawler.state.rule_changes import is_of_items
 from hacs_crawler.state.spells import OPEN
@@ -40,8 +41,6 @@ from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
 _Seconds = NDArray[np.uint32]
-# In a gap this short, all changes come from the request.
-CHURN_SECONDS: Final = 30
 # A gap that is longer than others by this factor is a break in crawling.
 LONG_GAP: Final = 2
 # A share of churning pages so small that no history outweighs it.

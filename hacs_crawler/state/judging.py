@@ -24,6 +24,8 @@ from typing import Final
 
 from hacs_crawler.state.spells import OPEN, MarksByVisit, Spells
 
+# In a gap this short, all changes come from the request.
+CHURN_SECONDS: Final = 30
 # With fewer marks, such as a price, an ordinary update may replace all of them.
 FEWEST_MARKS: Final = 5
 # The same for links, of which an ordinary update leaves some.
@@ -108,7 +110,9 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
                 gone, come = earlier - marks, marks - earlier
                 is_unlike = _is_unlike(len(earlier), len(gone), len(come), fewest)
         kept[times[index]] = marks
-        before, is_new = marks, is_unlike
+        # a control visit shows the same
+        is_control = index > 0 and times[index] - times[index - 1] <= CHURN_SECONDS
+        before, is_new = marks, is_unlike or (is_control and is_new)
         index += 1
     return kept
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state.estimation import CHURN_SECONDS
+from hacs_crawler.state.judging import CHURN_SECONDS
 from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.outcome_log import MOST_LINKS, PACKED, flags_of
 from hacs_crawler.state.page import Counted, News, Page, Visit

@@ -114,8 +114,8 @@ def test_visits_soon_after_others_are_said_unless_hacs_made_them(stats, caplog, 
         (
             {"visits": 2, "doubtful": 2},
             "2 of 4 requested pages: nothing new.\n1 visit lacked a quarter or more of "
-            "what the page had shown before, as a block page does, and will count once the next visit "
-            "shows the same; one is of http://a.example/1",
+            "what the page had shown before, as a block page does: if the next visit confirms the "
+            "change, that one counts; one is of http://a.example/1",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from crawl_support import observed, open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
 from hacs_crawler.parts.last_items import ENOUGH_ITEMS, Kept, LastItems
-from hacs_crawler.state import MOST_AWAY, Page, Visit, merged
+from hacs_crawler.state import Page, Visit, merged
 from hacs_crawler.watch import item_key
 
 URL = "http://a.example/"
@@ -92,7 +92,7 @@ async def test_an_item_with_fewer_values_and_none_of_those_before_is_not_the_pag
     async with open_crawl(tmp_path, HACS_WATCH="items") as crawl:
         part = crawl.parts.of(LastItems)
         await part.answered(Request(URL), Response(URL), URL)
-        doubted = [part.doubts(Page(URL, failures=n), item, frozenset()) for n in (0, MOST_AWAY)]
+        doubted = [part.doubts(Page(URL, failures=n), item, frozenset()) for n in (0, 1)]
     assert doubted == [is_doubted, False]
 
 

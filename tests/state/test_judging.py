@@ -141,6 +141,7 @@ LACKS_2, LACKS_3, LINKS, MARKS = page(2, 10), page(3, 10), FEWEST_LINKS, FEWEST_
         (MARKS, [A, B, page(0, 5, *C)], [A, None, page(0, 5, *C)]),
         (MARKS, [A, B, B, C], [A, None, B, None]),
         (MARKS, [A, B, C, FEW], [A, None, C, FEW]),
+        (LINKS, [A, B, C, C, page(30, 40)], [A, None, C, C, page(30, 40)]),
         (LINKS, [page(0, 2), page(2, 4)], [page(0, 2), None]),
         (LINKS, [page(0, 1), page(2, 4)], [page(0, 1), page(2, 4)]),
         (MARKS, [page(0, 5), page(5, 10)], [page(0, 5), None]),
