@@ -203,7 +203,9 @@ def _is_settled(page: Page, marks: frozenset[int]) -> bool:
 
     Attempts at an item that `Templates.doubts` rejected are known by their number only.
     """
-    shown = page.by_visit()[0] if page.unread else {}
+    if not page.unread:  # like nearly all pages
+        return page.failures >= MOST_AWAY
+    shown = page.by_visit()[0]
     alike = takewhile(lambda at: shown.get(at, marks) == marks, reversed(page.visits))
     return page.failures + sum(at in page.unread for at in alike) >= MOST_AWAY
 
