@@ -5,6 +5,7 @@ import marshal
 import math
 import pickle
 import re
+from copy import copy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,7 +49,7 @@ from hacs_crawler.crawl.meta import (
     was_sent,
 )
 from hacs_crawler.crawl.outputs import PageFilter
-from hacs_crawler.links import LinkRules, page_id_of
+from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint, page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Page
 
@@ -424,3 +425,12 @@ def test_a_prediction_that_could_not_be_recorded_is_none(wrong: dict[str, Any]) 
 
 def test_a_spider_can_put_the_meta_of_a_response_into_a_feed() -> None:
     json.loads(ScrapyJSONEncoder().encode(answered(mark_ranked(start(), PREDICTION)).meta))
+
+
+def test_a_link_is_new_to_the_site_only_if_the_setting_asks() -> None:
+    outcome = copy(OUTCOME)
+    outcome.new_to_site = {link_fingerprint(canonical_link(URL, URL))}
+    assert [outcome.is_new_to_site(link) for link in (URL, ELSEWHERE)] == [True, False]
+    outcome.new_to_site = None
+    with pytest.raises(ValueError, match='needs HACS_UPDATES = "site"'):
+        outcome.is_new_to_site(URL)
